@@ -1,0 +1,1 @@
+"""Stochastic-gradient MCMC you can trust."""

@@ -1,0 +1,74 @@
+"""Checks at the door: one sentence that names the argument, what came and what is allowed, before anything compiles."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DivergenceError", "finite_array", "integer", "number", "one_of"]
+
+
+class DivergenceError(ArithmeticError):
+    """A chain left the finite numbers. `chain` and `step` say where."""
+
+    def __init__(self, message: str, chain: int, step: int) -> None:
+        super().__init__(message)
+        self.chain = chain
+        self.step = step
+
+
+def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False) -> float:
+    """A real number in [low, high], or (low, high] if `open_low`; NaN is never one. inf passes only if `high` is inf."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | np.floating | np.integer):
+        raise TypeError(f"{name}={value!r} is not a number; give {_interval(low, high, open_low)}")
+    x = float(value)
+    if math.isnan(x) or x < low or x > high or (open_low and x == low):
+        raise ValueError(f"{name}={value!r} is out of range; give {_interval(low, high, open_low)}")
+    return x
+
+
+def _interval(low: float, high: float, open_low: bool) -> str:
+    if low == -math.inf and high == math.inf:
+        return "a real number"
+    if high == math.inf:
+        return f"a number {'above' if open_low else 'of at least'} {low:g}"
+    return f"a number {'above' if open_low else 'from'} {low:g} {'and up to' if open_low else 'to'} {high:g}"
+
+
+def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """A whole number in [low, high]."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral | np.integer):
+        raise TypeError(f"{name}={value!r} is not a whole number; give {_span(low, high)}")
+    if value < low or (high is not None and value > high):
+        raise ValueError(f"{name}={value!r} is out of range; give {_span(low, high)}")
+    return int(value)
+
+
+def _span(low: int, high: int | None) -> str:
+    return f"a whole number of at least {low}" if high is None else f"a whole number from {low} to {high}"
+
+
+def one_of(name: str, value: Any, allowed: Sequence[Any]) -> Any:
+    """One of a few names."""
+    if not any(type(value) is type(a) and value == a for a in allowed):
+        raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(repr(a) for a in allowed)}")
+    return value
+
+
+def finite_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.float64]:
+    """A float64 array without NaN or infinity; complex, text and object arrays are refused, integers are widened."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} has dtype {array.dtype}; give real numbers")
+    if ndim is not None and array.ndim != ndim:
+        raise ValueError(f"{name} has {array.ndim} dimension(s) and shape {array.shape}; give {ndim} dimension(s)")
+    array = np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name} has a non-finite value, {array[where]} at index {where}; clean the data first")
+    return array

@@ -1,0 +1,205 @@
+"""Open functions: behaviour that is given per type, in plain Python, and compiled by Numba.
+
+A part of a sampler (a kinetics, an integrator, a model, …) is a ``NamedTuple`` of numbers and arrays. What it *does* is
+an open function, and each type gives its own implementation::
+
+    @open_function
+    def velocity(kinetics, p):
+        "K'(p), the velocity that belongs to the momentum p."
+
+    @implements(velocity, Gaussian)
+    def _(kinetics, p):
+        return p / kinetics.mass
+
+Called from Python, an open function runs the plain implementation, so it can be stepped through with a debugger. Called
+from compiled code, Numba chooses the implementation while typing, so nothing is left of the choice at run time.
+
+Literals are weak. ``0.5 * p`` with a float32 ``p`` stays float32, as it does in NumPy: before Numba sees an
+implementation whose arguments are all of single precision, its float constants are made single too. Without this one
+bare literal would quietly turn a float32 kernel into a float64 one.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import types as pytypes
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+from numba.np.numpy_support import as_dtype
+
+__all__ = [
+    "LEAF",
+    "LOOP",
+    "OpenFunction",
+    "implements",
+    "leaf",
+    "loop",
+    "open_function",
+    "open_functions",
+    "with_single_literals",
+]
+
+# Fast-math flags never include nnan and ninf: with them LLVM may delete the very checks that notice a divergence.
+LEAF = frozenset({"contract", "nsz"})  # scalar formulas: the order of operations is part of the accuracy
+LOOP = frozenset({"contract", "nsz", "arcp", "reassoc"})  # array loops: sums may be reordered, so that they vectorise
+
+
+class OpenFunction:
+    """A function whose implementations are chosen by the types of its first `on` arguments."""
+
+    def __init__(self, stub: Callable[..., Any], on: int, inline: bool, fastmath: frozenset[str]) -> None:
+        self.__name__ = stub.__name__
+        self.__qualname__ = stub.__qualname__
+        self.__doc__ = stub.__doc__
+        self.__module__ = stub.__module__
+        self.__signature__ = inspect.signature(stub)
+        self.on = on
+        self.inline = inline
+        self.fastmath = fastmath
+        self.implementations: dict[tuple[type, ...], Callable[..., Any]] = {}
+        self._chosen: dict[tuple[type, ...], Callable[..., Any]] = {}
+
+    def choose(self, classes: tuple[type, ...]) -> Callable[..., Any] | None:
+        """The implementation for these classes: exact ones first, then base classes, then ``object``."""
+        for key in itertools.product(*(cls.__mro__ for cls in classes)):
+            if key in self.implementations:
+                return self.implementations[key]
+        return None
+
+    def __call__(self, *args: Any) -> Any:
+        classes = tuple(np.float64 if type(a) is float else type(a) for a in args[: self.on])
+        found = self._chosen.get(classes)
+        if found is None:
+            found = self.choose(classes)
+            if found is None:
+                names = ", ".join(cls.__name__ for cls in classes)
+                raise TypeError(f"{self.__name__} has no implementation for {names}; give one with @implements")
+            self._chosen[classes] = found
+        return found(*args)
+
+    def __repr__(self) -> str:
+        return f"<open function {self.__module__}.{self.__name__}{self.__signature__}>"
+
+
+_OPEN_FUNCTIONS: list[OpenFunction] = []
+
+
+def open_functions() -> Iterator[OpenFunction]:
+    """Every open function defined so far (the CUDA engine and the kernel cache walk through them)."""
+    return iter(_OPEN_FUNCTIONS)
+
+
+def open_function(
+    stub: Callable[..., Any] | None = None,
+    *,
+    on: int = 1,
+    inline: bool = True,
+    fastmath: frozenset[str] = LEAF,
+) -> Any:
+    """Make an open function of a stub that has a name, arguments and a docstring, and no body.
+
+    `on` is how many of the leading arguments choose the implementation. Scalar formulas are inlined by force (LLVM
+    vectorises a loop only if nothing in it is a call); functions that hold loops of their own say ``inline=False``.
+    """
+    if stub is None:
+        return functools.partial(open_function, on=on, inline=inline, fastmath=fastmath)
+    function = OpenFunction(stub, on, inline, fastmath)
+    _OPEN_FUNCTIONS.append(function)
+    _register_with_numba(function)
+    return function
+
+
+def leaf(function: Callable[..., Any]) -> Any:
+    """A scalar formula that serves every type: compiled with weak literals and inlined by force."""
+    return _closed(function, open_function(function, on=0))
+
+
+def loop(function: Callable[..., Any]) -> Any:
+    """A loop over arrays that serves every type: compiled with weak literals, its sums free to be reordered."""
+    return _closed(function, open_function(function, on=0, inline=False, fastmath=LOOP))
+
+
+def _closed(function: Callable[..., Any], opened: OpenFunction) -> OpenFunction:
+    implements(opened)(function)
+    return opened
+
+
+def implements(function: OpenFunction, *on: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give an open function its meaning for arguments of the types `on`."""
+    if not isinstance(function, OpenFunction):
+        raise TypeError(f"implements takes an open function, not {function!r}")
+    if len(on) > function.on:
+        raise TypeError(f"{function.__name__} is open on its first {function.on} argument(s); got {len(on)} types")
+    key = tuple(on) + (object,) * (function.on - len(on))
+
+    def register(implementation: Callable[..., Any]) -> Callable[..., Any]:
+        wanted, given = (len(inspect.signature(f).parameters) for f in (function, implementation))
+        if wanted != given:
+            raise TypeError(f"{function.__name__} takes {wanted} arguments; the implementation for {on} takes {given}")
+        function.implementations[key] = implementation
+        function._chosen.clear()
+        return implementation
+
+    return register
+
+
+def _register_with_numba(function: OpenFunction) -> None:
+    names = ", ".join(inspect.signature(function).parameters)
+    scope: dict[str, Any] = {"choose": lambda *signature: _compiled_form(function, signature)}
+    # Numba wants a typing function with the very argument names of the function it stands for.
+    exec(f"def typing({names}):\n    return choose({names})", scope)  # noqa: S102
+    options = {"forceinline": function.inline, "fastmath": set(function.fastmath), "error_model": "numpy"}
+    overload(function, strict=False, jit_options=options)(scope["typing"])
+
+
+def _compiled_form(function: OpenFunction, signature: tuple[Any, ...]) -> Callable[..., Any] | None:
+    classes = [_class_of(t) for t in signature[: function.on]]
+    if None in classes:
+        return None
+    implementation = function.choose(tuple(c for c in classes if c is not None))
+    if implementation is None:
+        return None
+    precisions = {p for t in signature for p in _precisions(t)}
+    return with_single_literals(implementation) if precisions == {types.float32} else implementation
+
+
+def _class_of(numba_type: Any) -> type | None:
+    """The Python class that a Numba type stands for, as far as open functions are concerned."""
+    if isinstance(numba_type, types.BaseNamedTuple):
+        return numba_type.instance_class  # type: ignore[no-any-return]
+    if isinstance(numba_type, types.Array):
+        return np.ndarray
+    if isinstance(numba_type, types.NoneType):
+        return type(None)
+    if isinstance(numba_type, types.BaseTuple):
+        return tuple
+    if isinstance(numba_type, types.Number | types.Boolean):
+        return as_dtype(types.unliteral(numba_type)).type  # type: ignore[no-any-return]
+    return None
+
+
+def _precisions(numba_type: Any) -> Iterator[Any]:
+    """The floating-point types inside a Numba type."""
+    if isinstance(numba_type, types.Float):
+        yield numba_type
+    elif isinstance(numba_type, types.Array):
+        yield from _precisions(numba_type.dtype)
+    elif isinstance(numba_type, types.BaseTuple):
+        for member in set(numba_type.types):
+            yield from _precisions(member)
+
+
+def with_single_literals(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function with its float literals, and the float globals that it reads, in single precision."""
+    code = function.__code__
+    single = code.replace(co_consts=tuple(np.float32(c) if type(c) is float else c for c in code.co_consts))
+    names = function.__globals__
+    scope = dict(names)
+    scope.update({n: np.float32(names[n]) for n in code.co_names if type(names.get(n)) is float})
+    return pytypes.FunctionType(single, scope, function.__name__, function.__defaults__, function.__closure__)

@@ -1,0 +1,174 @@
+"""Kernels: compiled functions whose disk cache can never be stale.
+
+`kernel` is ``numba.njit`` with the package's compile options, and with a cache key that is the *content* of what is
+compiled in. Numba's own key sees the file of the kernel only, so an edit in another file, or a changed ``@implements``
+in a user's module, would silently run the old machine code. Ours holds
+
+* a fingerprint of the package's sources,
+* for every type in the signature, a fingerprint of each implementation that is not in the package: its bytecode and
+  constants, and, recursively, the functions and values it reads from its module.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import types as pytypes
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numba.core import config
+from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
+
+from sgmcmc.dispatch import LOOP, OpenFunction, open_functions
+
+__all__ = ["fingerprint", "kernel"]
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a module-level function for the CPU: no GIL, NumPy's division rules, cached by content."""
+    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=set(LOOP))(function)
+    if not config.DISABLE_JIT:
+        compiled._cache = _ContentCache(function)
+    return compiled
+
+
+class _ContentCache(FunctionCache):  # type: ignore[misc]
+    def _index_key(self, sig: Any, codegen: Any) -> str:
+        """A digest in place of the signature itself: it must be equal in another process, where types are other objects."""
+        digest = hashlib.sha256(package_fingerprint())
+        arguments = getattr(sig, "args", sig)  # Numba hands over a tuple of types, or a signature
+        for part in (_describe(arguments), codegen.magic_tuple(), self._py_func.__qualname__):
+            digest.update(repr(part).encode())
+        for cls in sorted({c for t in arguments for c in _classes(t)}, key=_name):
+            digest.update(_implementations_fingerprint(cls))
+        return digest.hexdigest()
+
+
+@functools.cache
+def package_fingerprint() -> bytes:
+    """A digest of every source file of the package, and of the versions that shape the machine code."""
+    digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode())
+        digest.update(path.read_bytes())
+    return digest.digest()
+
+
+def _name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _describe(arguments: Any) -> str:
+    """The types with full class names: two classes of one name in two modules must not share machine code."""
+    classes = sorted({_name(c) for t in arguments for c in _classes(t)})
+    return f"{arguments} {classes}"
+
+
+def _classes(numba_type: Any) -> Iterator[type]:
+    """The NamedTuple classes inside a Numba type."""
+    if isinstance(numba_type, types.BaseNamedTuple):
+        yield numba_type.instance_class
+    if isinstance(numba_type, types.BaseTuple):
+        for member in set(numba_type.types):
+            yield from _classes(member)
+
+
+def _implementations_fingerprint(cls: type) -> bytes:
+    digest = hashlib.sha256(_name(cls).encode())
+    digest.update(repr(getattr(cls, "_fields", ())).encode())
+    for function in open_functions():
+        for key, implementation in sorted(function.implementations.items(), key=repr):
+            if not _in_package(implementation) and (cls in key or set(key) == {object}):
+                digest.update(f"{function.__name__} {[_name(c) for c in key]}".encode())
+                digest.update(fingerprint(implementation))
+    return digest.digest()
+
+
+def _top(function: Any) -> str:
+    return str(getattr(function, "__module__", "")).split(".")[0]
+
+
+def _in_package(function: Any) -> bool:
+    return _top(function) == __package__
+
+
+_VERSIONED = {__package__, "numpy", "numba", "math"}  # their content is in the package fingerprint
+
+
+def fingerprint(value: Any) -> bytes:
+    """A digest of what a function does: its bytecode, constants, and what it reads from its module and its closure."""
+    digest = hashlib.sha256()
+    _absorb(value, digest, set())
+    return digest.digest()
+
+
+def _absorb(value: Any, digest: Any, seen: set[int]) -> None:
+    if isinstance(value, Dispatcher):
+        value = value.py_func
+    if isinstance(value, pytypes.FunctionType):
+        digest.update(f"{value.__module__}.{value.__qualname__}".encode())
+        if id(value) not in seen and _top(value) not in _VERSIONED:
+            seen.add(id(value))
+            _absorb_function(value, digest, seen)
+    elif isinstance(value, pytypes.CodeType):
+        _absorb_code(value, digest, seen)
+    elif isinstance(value, np.ndarray):
+        digest.update(f"{value.dtype.str}{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, tuple | list):
+        digest.update(f"{type(value).__name__}{len(value)}".encode())
+        for item in value:
+            _absorb(item, digest, seen)
+    elif isinstance(value, OpenFunction):
+        digest.update(value.__name__.encode())
+        for key, implementation in sorted(value.implementations.items(), key=repr):
+            digest.update(repr([_name(c) for c in key]).encode())
+            _absorb(implementation, digest, seen)
+    elif isinstance(value, type | pytypes.ModuleType | pytypes.BuiltinFunctionType | np.ufunc):
+        digest.update(str(getattr(value, "__name__", value)).encode())
+    elif isinstance(value, int | float | complex | str | bytes | bool | None | np.generic):
+        digest.update(f"{type(value).__name__}{value!r}".encode())
+    else:
+        digest.update(f"{type(value).__module__}.{type(value).__qualname__}".encode())
+
+
+def _absorb_function(function: pytypes.FunctionType, digest: Any, seen: set[int]) -> None:
+    _absorb_code(function.__code__, digest, seen)
+    _absorb(function.__defaults__ if function.__defaults__ is not None else (), digest, seen)
+    for cell in function.__closure__ if function.__closure__ is not None else ():
+        _absorb(cell.cell_contents, digest, seen)
+    for name in sorted(_names(function.__code__)):
+        if name in function.__globals__:
+            value = function.__globals__[name]
+            digest.update(name.encode())
+            _absorb(value, digest, seen)
+            if isinstance(value, pytypes.ModuleType):
+                _absorb_attributes(value, _names(function.__code__), digest, seen)
+
+
+def _absorb_attributes(module: pytypes.ModuleType, names: set[str], digest: Any, seen: set[int]) -> None:
+    """What a function may read through ``module.name``: the user's own functions and constants."""
+    for name in sorted(names):
+        value = vars(module).get(name)
+        if isinstance(value, Dispatcher | pytypes.FunctionType | int | float | np.ndarray | OpenFunction):
+            digest.update(name.encode())
+            _absorb(value, digest, seen)
+
+
+def _names(code: pytypes.CodeType) -> set[str]:
+    inner = (c for c in code.co_consts if isinstance(c, pytypes.CodeType))
+    return set(code.co_names).union(*(_names(c) for c in inner))
+
+
+def _absorb_code(code: pytypes.CodeType, digest: Any, seen: set[int]) -> None:
+    digest.update(code.co_code)
+    digest.update(repr((code.co_names, code.co_varnames, code.co_freevars, code.co_argcount)).encode())
+    for constant in code.co_consts:
+        _absorb(constant, digest, seen)
