@@ -30,15 +30,19 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import overload
+from numba.core.typing.templates import infer, infer_global, make_overload_template
 from numba.np.numpy_support import as_dtype
+
+from sgmcmc.linking import PartCompiler
 
 __all__ = [
     "LEAF",
     "LOOP",
     "OpenFunction",
     "implements",
+    "implements_by_type",
     "leaf",
+    "like",
     "loop",
     "open_function",
     "open_functions",
@@ -63,14 +67,24 @@ class OpenFunction:
         self.inline = inline
         self.fastmath = fastmath
         self.implementations: dict[tuple[type, ...], Callable[..., Any]] = {}
+        self.allocates: dict[tuple[type, ...], bool] = {}
+        self.made_by_type: set[tuple[type, ...]] = set()
         self._chosen: dict[tuple[type, ...], Callable[..., Any]] = {}
 
-    def choose(self, classes: tuple[type, ...]) -> Callable[..., Any] | None:
-        """The implementation for these classes: exact ones first, then base classes, then ``object``."""
+    def key_for(self, classes: tuple[type, ...]) -> tuple[type, ...] | None:
+        """The types whose implementation serves these: exact ones first, then base classes, then ``object``."""
         for key in itertools.product(*(cls.__mro__ for cls in classes)):
             if key in self.implementations:
-                return self.implementations[key]
+                return key
         return None
+
+    def choose(self, classes: tuple[type, ...]) -> Callable[..., Any] | None:
+        """The implementation for these classes."""
+        key = self.key_for(classes)
+        if key is None:
+            return None
+        found = self.implementations[key]
+        return found(*classes) if key in self.made_by_type else found  # type: ignore[no-any-return]
 
     def __call__(self, *args: Any) -> Any:
         classes = tuple(np.float64 if type(a) is float else type(a) for a in args[: self.on])
@@ -120,18 +134,40 @@ def leaf(function: Callable[..., Any]) -> Any:
     return _closed(function, open_function(function, on=0))
 
 
-def loop(function: Callable[..., Any]) -> Any:
+def loop(function: Callable[..., Any] | None = None, *, allocates: bool = False) -> Any:
     """A loop over arrays that serves every type: compiled with weak literals, its sums free to be reordered."""
-    return _closed(function, open_function(function, on=0, inline=False, fastmath=LOOP))
+    if function is None:
+        return functools.partial(loop, allocates=allocates)
+    return _closed(function, open_function(function, on=0, inline=False, fastmath=LOOP), allocates)
 
 
-def _closed(function: Callable[..., Any], opened: OpenFunction) -> OpenFunction:
-    implements(opened)(function)
+def implements_by_type(function: OpenFunction, *on: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give an open function its meaning through a function of the *classes* of the arguments that returns it."""
+
+    def register(maker: Callable[..., Any]) -> Callable[..., Any]:
+        key = tuple(on) + (object,) * (function.on - len(on))
+        function.implementations[key] = maker
+        function.allocates[key] = False
+        function.made_by_type.add(key)
+        function._chosen.clear()
+        return maker
+
+    return register
+
+
+def _closed(function: Callable[..., Any], opened: OpenFunction, allocates: bool = False) -> OpenFunction:
+    implements(opened, allocates=allocates)(function)
     return opened
 
 
-def implements(function: OpenFunction, *on: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give an open function its meaning for arguments of the types `on`."""
+def implements(
+    function: OpenFunction, *on: type, allocates: bool | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give an open function its meaning for arguments of the types `on`.
+
+    `allocates` says whether it makes arrays. If not, it is compiled without reference counts, of which a step would
+    otherwise update hundreds, each with an atomic instruction. None is yes, except within this package.
+    """
     if not isinstance(function, OpenFunction):
         raise TypeError(f"implements takes an open function, not {function!r}")
     if len(on) > function.on:
@@ -143,6 +179,8 @@ def implements(function: OpenFunction, *on: type) -> Callable[[Callable[..., Any
         if wanted != given:
             raise TypeError(f"{function.__name__} takes {wanted} arguments; the implementation for {on} takes {given}")
         function.implementations[key] = implementation
+        inside = implementation.__module__.split(".")[0] == __package__
+        function.allocates[key] = (not inside) if allocates is None else allocates
         function._chosen.clear()
         return implementation
 
@@ -153,16 +191,51 @@ def _register_with_numba(function: OpenFunction) -> None:
     names = ", ".join(inspect.signature(function).parameters)
     scope: dict[str, Any] = {"choose": lambda *signature: _compiled_form(function, signature)}
     # Numba wants a typing function with the very argument names of the function it stands for.
-    exec(f"def typing({names}):\n    return choose({names})", scope)  # noqa: S102
-    options = {"forceinline": function.inline, "fastmath": set(function.fastmath), "error_model": "numpy"}
-    overload(function, strict=False, jit_options=options)(scope["typing"])
+    exec(f"def typing({names}):\n    return choose({names})", scope)
+    template = make_overload_template(function, scope["typing"], {}, False, "never", False)
+    template = type(template.__name__, (_ChosenByTypesAlone, template), {"function": function})
+    infer(template)
+    infer_global(function, types.Function(template))
+
+
+class _ChosenByTypesAlone:
+    """What ``numba.extending.overload`` does, but one compilation serves all callers.
+
+    Numba keeps one per set of the caller's compile options. Ours are set explicitly, so they do not depend on the caller,
+    and a leaf that is used by leaves, loops and kernels would be compiled three times for nothing.
+    """
+
+    function: OpenFunction
+    context: Any
+    _build_impl: Callable[..., Any]
+    _impl_cache: dict[Any, Any]
+
+    def _get_impl(self, args: Any, kws: Any) -> Any:
+        key = self.context, tuple(args), tuple(kws.items())
+        if key not in self._impl_cache:
+            self._jit_options = _options(self.function, args)
+            self._impl_cache[key] = self._build_impl(key, args, kws)
+        return self._impl_cache[key]
+
+
+def _options(function: OpenFunction, signature: tuple[Any, ...]) -> dict[str, Any]:
+    """Compile options of an implementation. Nothing calls it but compiled code, so it needs no entry from Python or C."""
+    classes = [_class_of(t) for t in signature[: function.on]]
+    key = None if None in classes else function.key_for(tuple(c for c in classes if c is not None))
+    return {
+        "forceinline": function.inline,
+        "fastmath": set(function.fastmath),
+        "error_model": "numpy",
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+        "pipeline_class": PartCompiler,
+        "_nrt": key is None or function.allocates[key],
+    }
 
 
 def _compiled_form(function: OpenFunction, signature: tuple[Any, ...]) -> Callable[..., Any] | None:
     classes = [_class_of(t) for t in signature[: function.on]]
-    if None in classes:
-        return None
-    implementation = function.choose(tuple(c for c in classes if c is not None))
+    implementation = None if None in classes else function.choose(tuple(c for c in classes if c is not None))
     if implementation is None:
         return None
     precisions = {p for t in signature for p in _precisions(t)}
@@ -203,3 +276,18 @@ def with_single_literals(function: Callable[..., Any]) -> Callable[..., Any]:
     scope = dict(names)
     scope.update({n: np.float32(names[n]) for n in code.co_names if type(names.get(n)) is float})
     return pytypes.FunctionType(single, scope, function.__name__, function.__defaults__, function.__closure__)
+
+
+@open_function
+def like(exemplar, value):  # type: ignore[no-untyped-def]
+    """`value` (an integer, say) in the precision of `exemplar`: a product of int64 and float32 is float64 in Numba."""
+
+
+@implements(like, np.float32)
+def _(exemplar, value):  # type: ignore[no-untyped-def]
+    return np.float32(value)
+
+
+@implements(like, np.float64)
+def _(exemplar, value):  # type: ignore[no-untyped-def]
+    return np.float64(value)

@@ -1,0 +1,121 @@
+"""The compiled chain loop: rows, gradient, update, record, for as many steps as a chunk has."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from sgmcmc.dispatch import like, loop
+from sgmcmc.kernels import kernel
+from sgmcmc.minibatch import choose
+from sgmcmc.potentials import estimate
+from sgmcmc.rng import GRADIENT_NOISE, fill_normals
+from sgmcmc.update import fill_noise, update
+
+__all__ = ["Buffers", "Gradient", "run_chunk"]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+
+class Gradient(NamedTuple):
+    """How the gradient is estimated: rows of the data, their weight N/n, and what is done to it on request."""
+
+    minibatch: Any
+    n_rows: int
+    weight: float  # N/n; 1 without data
+    noise: float  # B: the gradient gets N(0, 2B) per coordinate
+    clip: float  # per coordinate; inf is off
+
+
+class Buffers(NamedTuple):
+    """Scratch space of one chain."""
+
+    noise: Any
+    gradient: Any
+    gradient_noise: Any  # (1, dim), or (1, 0)
+    rows: Any
+    memory: Any
+    origin: Any  # θ when recording began
+    sums: Any  # float64: Σ p K'/d, Σ (θ − origin)·∇U/d, and how many of each
+
+
+@loop
+def find_gradient(gradient, model, theta, rows, memory, normals, stream, step, out):
+    """∇Ũ(θ) into `out`: minibatch, then the noise and the clipping that were asked for."""
+    choose(gradient.minibatch, gradient.n_rows, stream, step, memory, rows)
+    estimate(model, theta, rows, gradient.weight, out)
+    if gradient.noise > 0.0:
+        amplitude = math.sqrt(2.0 * gradient.noise)
+        fill_normals(normals, stream, step, GRADIENT_NOISE, 0)
+        for i in range(out.size):
+            out[i] += amplitude * normals[0, i]
+    if gradient.clip < math.inf:
+        for i in range(out.size):
+            out[i] = min(max(out[i], -gradient.clip), gradient.clip)
+
+
+@loop
+def work(theta, origin, gradient):
+    """(θ − origin)·∇U/d, whose mean is T for any fixed origin; one that is near makes it less noisy."""
+    total = theta[0] - theta[0]
+    for i in range(theta.size):
+        total += (theta[i] - origin[i]) * gradient[i]
+    return total / like(total, theta.size)
+
+
+@loop
+def copy(source, target):
+    """target[:] = source, without the error message that NumPy's would have to allocate."""
+    for i in range(source.size):
+        target[i] = source[i]
+
+
+@loop
+def is_finite(theta):
+    """Whether every coordinate is finite (0·x is 0 for finite x, else NaN; the sum keeps the loop free of branches)."""
+    total = theta[0] - theta[0]
+    for i in range(theta.size):
+        total += 0.0 * theta[i]
+    return total == 0.0
+
+
+@loop
+def run_steps(dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, out):
+    """The steps step, step + 1, … of one chain. Steps listed in `kept` are recorded in `out`.
+
+    Gives back how many were finite: fewer than there are step sizes means that the chain diverged in the next one.
+    """
+    theta = state.theta
+    batch = buffers.noise.theta.shape[0]
+    short = buffers.noise.theta.shape[1] == theta.size
+    recorded = 0
+    for t in range(step_sizes.size):
+        now, h, row = step + t, step_sizes[t], t % batch
+        if short and row == 0:
+            fill_noise(dynamics, buffers.noise, min(batch, step_sizes.size - t), stream, now, 0)
+        find_gradient(
+            gradient, model, theta, buffers.rows, buffers.memory, buffers.gradient_noise, stream, now, buffers.gradient
+        )
+        if now == first_measured:
+            copy(theta, buffers.origin)
+        elif now > first_measured:
+            buffers.sums[1] += work(theta, buffers.origin, buffers.gradient)
+        virial = update(dynamics, state, buffers.gradient, buffers.noise, row, stream, now, before, h)
+        before = h
+        if now > first_measured:
+            buffers.sums[0] += virial / theta.size
+            buffers.sums[2] += 1.0
+        if not is_finite(theta):
+            return t
+        if recorded < kept.size and kept[recorded] == now:
+            copy(theta, out[recorded])
+            recorded += 1
+    return step_sizes.size
+
+
+@kernel
+def run_chunk(dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, out):
+    """`run_steps`, compiled."""
+    return run_steps(
+        dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, out
+    )

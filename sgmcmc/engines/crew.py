@@ -1,0 +1,168 @@
+"""The crew: chains in chunks on a few threads, always the one that is furthest behind.
+
+A chunk lasts a fraction of a second, so that the progress bar moves, Ctrl-C is answered and a divergence is noticed. What a
+chain draws depends on its number and its seed alone, never on the chunks or on the thread that ran it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc.engines.cpu import Buffers, Gradient
+from sgmcmc.engines.plan import Plan
+from sgmcmc.integrators import Dynamics, State
+from sgmcmc.minibatch import memory, row_buffer
+from sgmcmc.rng import Stream
+from sgmcmc.update import noise_buffers
+
+__all__ = ["Chain", "Job", "run"]
+
+CHUNK_SECONDS = 0.15
+
+
+@dataclass
+class Chain:
+    """One chain on its way."""
+
+    number: int
+    stream: Stream
+    state: State
+    step: int  # the number of the next step
+    before: float
+    out: NDArray[Any]  # (draws, dim)
+    origin: NDArray[Any]
+    sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+    diverged: int | None = None  # the step in which it left the finite numbers
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all chains have in common."""
+
+    run_chunk: Callable[..., int]
+    dynamics: Dynamics
+    model: Any
+    gradient: Gradient
+    plan: Plan
+    dtype: Any
+
+    @property
+    def end(self) -> int:
+        return self.plan.first + self.plan.steps
+
+    def buffers(self, chain: Chain) -> Buffers:
+        dim, g = chain.state.theta.size, self.gradient
+        return Buffers(
+            noise_buffers(self.dynamics, dim, self.dtype),
+            np.zeros(dim, self.dtype),
+            np.zeros((1, dim if g.noise > 0.0 else 0), self.dtype),
+            row_buffer(g.minibatch, g.n_rows),
+            memory(g.minibatch, g.n_rows),
+            chain.origin,
+            chain.sums,
+        )
+
+    def advance(self, chain: Chain, buffers: Buffers, count: int) -> int:
+        """Run up to `count` steps of a chain; gives back how many."""
+        count = min(count, self.end - chain.step)
+        if buffers.memory.size:
+            buffers.memory.fill(-1)  # it may hold what another chain remembered
+        low, high = (self.plan.recorded_before(s) for s in (chain.step, chain.step + count))
+        step_sizes = self.plan.step_sizes(chain.step, count, self.dtype)
+        done = self.run_chunk(
+            self.dynamics,
+            self.model,
+            self.gradient,
+            chain.state,
+            buffers._replace(origin=chain.origin, sums=chain.sums),
+            chain.stream,
+            np.int64(chain.step),
+            self.dtype(chain.before),
+            step_sizes,
+            self.plan.kept[low:high],
+            np.int64(self.plan.first_measured),
+            chain.out[low:high],
+        )
+        if done < count:
+            chain.diverged = chain.step + done
+        chain.step += done
+        chain.before = float(step_sizes[-1]) if count else chain.before
+        return int(done)
+
+
+def run(
+    job: Job,
+    chains: list[Chain],
+    threads: int,
+    progress: Callable[[int], None],
+    diverged: Callable[[Chain], None],
+) -> bool:
+    """Bring all chains to the end of the plan. Gives back whether it was interrupted by Ctrl-C.
+
+    `progress` is told how many steps were done, `diverged` of every chain that diverges (and may raise); both on this thread.
+    """
+    tasks = [Task(job, group) for group in split(chains, 4 * threads)]
+    queue = [(0, i) for i in range(len(tasks))]
+    running: dict[Future[int], int] = {}
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            while queue or running:
+                while queue and len(running) < threads:
+                    _, i = heapq.heappop(queue)
+                    running[pool.submit(tasks[i].chunk)] = i
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    i = running.pop(future)
+                    progress(future.result())
+                    for chain in tasks[i].newly_diverged():
+                        diverged(chain)
+                    if tasks[i].steps_left:
+                        heapq.heappush(queue, (tasks[i].steps_done, i))
+        except KeyboardInterrupt:
+            wait(running)  # a few tenths of a second; a second Ctrl-C gets out of here at once
+            return True
+    return False
+
+
+def split(chains: list[Chain], parts: int) -> list[list[Chain]]:
+    """The chains in at most `parts` groups of nearly equal size."""
+    bounds = np.linspace(0, len(chains), min(parts, len(chains)) + 1).astype(int)
+    return [chains[a:b] for a, b in itertools.pairwise(bounds)]
+
+
+class Task:
+    """A group of chains that share scratch space and go forward together."""
+
+    def __init__(self, job: Job, chains: list[Chain]) -> None:
+        self.job = job
+        self.chains = chains
+        self.buffers = job.buffers(chains[0])
+        self.count = 16  # steps in the next chunk
+        self.steps_done = 0
+        self._reported: set[int] = set()
+
+    @property
+    def steps_left(self) -> int:
+        return max((self.job.end - c.step for c in self.chains if c.diverged is None), default=0)
+
+    def chunk(self) -> int:
+        """Every chain of the group a chunk further; the length of the next one follows from the time this one took."""
+        begin = time.perf_counter()
+        done = sum(self.job.advance(c, self.buffers, self.count) for c in self.chains if c.diverged is None)
+        seconds = max(time.perf_counter() - begin, 1e-9)
+        self.steps_done += self.count
+        self.count = max(1, min(int(self.count * CHUNK_SECONDS / seconds), 8 * self.count, 1 << 20))
+        return done
+
+    def newly_diverged(self) -> list[Chain]:
+        found = [c for c in self.chains if c.diverged is not None and c.number not in self._reported]
+        self._reported.update(c.number for c in found)
+        return found

@@ -1,0 +1,43 @@
+"""The plan of a run: which steps there are, how long each is, and which are recorded."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc.schedules import Schedule, is_sampling
+
+__all__ = ["Plan", "make_plan"]
+
+
+class Plan(NamedTuple):
+    schedule: Schedule
+    first: int  # number of the first step; not 0 when a run goes on from another
+    steps: int  # how many steps each chain takes
+    kept: NDArray[np.int64]  # the numbers of the steps whose end is recorded
+    first_measured: int  # temperatures are averaged after this step
+
+    def step_sizes(self, step: int, count: int, dtype: Any) -> NDArray[Any]:
+        """The sizes of `count` steps from `step` on."""
+        return self.schedule.step_sizes(np.arange(step, step + count)).astype(dtype)
+
+    def recorded_before(self, step: int) -> int:
+        """How many draws are recorded before this step."""
+        return int(np.searchsorted(self.kept, step))
+
+
+def make_plan(schedule: Schedule, draws: int, warmup: int, thin: int, first: int = 0) -> Plan:
+    """After `warmup` steps every `thin`-th step of a sampling phase is kept, until there are `draws`."""
+    begin = first + warmup
+    kept = np.empty(0, np.int64)
+    at, seen, block = begin, 0, max(draws * thin, 4096)
+    while kept.size < draws:
+        steps = np.arange(at, at + block)
+        steps = steps[is_sampling(schedule, steps)]
+        turns = seen + 1 + np.arange(steps.size)
+        kept = np.concatenate([kept, steps[turns % thin == 0]])
+        at, seen = at + block, seen + steps.size
+    kept = kept[:draws]
+    return Plan(schedule, first, int(kept[-1]) + 1 - first, kept, begin)

@@ -1,0 +1,87 @@
+"""The Python chain loop: a plain Python gradient (NumPy, PyTorch, JAX inside), the compiled update around it.
+
+The same steps in the same order, on the same random numbers, as the compiled loop in cpu.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sgmcmc.engines.cpu import work
+from sgmcmc.kernels import kernel
+from sgmcmc.minibatch import choose
+from sgmcmc.potentials import add_prior_gradient
+from sgmcmc.rng import GRADIENT_NOISE, fill_normals
+from sgmcmc.update import update_once
+
+__all__ = ["run_chunk"]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+
+@kernel
+def choose_rows(minibatch, n_rows, stream, step, memory, rows):
+    """The rows of a step."""
+    choose(minibatch, n_rows, stream, step, memory, rows)
+
+
+@kernel
+def draw_normals(out, stream, step, purpose):
+    """A row of normals."""
+    fill_normals(out, stream, step, purpose, 0)
+
+
+@kernel
+def prior_gradient(prior_holder, theta, out):
+    """out += the gradient of −log prior."""
+    add_prior_gradient(prior_holder, theta, out)
+
+
+def find_gradient(gradient: Any, model: Any, theta: Any, buffers: Any, stream: Any, step: int) -> None:
+    """∇Ũ(θ) into buffers.gradient."""
+    out = buffers.gradient
+    choose_rows(gradient.minibatch, gradient.n_rows, stream, np.int64(step), buffers.memory, buffers.rows)
+    model.estimate(theta, buffers.rows, gradient.weight, out)
+    if gradient.noise > 0.0:
+        draw_normals(buffers.gradient_noise, stream, np.int64(step), GRADIENT_NOISE)
+        out += np.sqrt(2 * gradient.noise) * buffers.gradient_noise[0]
+    if gradient.clip < np.inf:
+        np.clip(out, -gradient.clip, gradient.clip, out=out)
+
+
+def run_chunk(
+    dynamics: Any,
+    model: Any,
+    gradient: Any,
+    state: Any,
+    buffers: Any,
+    stream: Any,
+    step: int,
+    before: Any,
+    step_sizes: Any,
+    kept: Any,
+    first_measured: int,
+    out: Any,
+) -> int:
+    """The steps step, step + 1, … of one chain, as `sgmcmc.engines.cpu.run_chunk` takes them."""
+    theta, recorded = state.theta, 0
+    for t, h in enumerate(step_sizes):
+        now = int(step) + t
+        find_gradient(gradient, model, theta, buffers, stream, now)
+        if now == first_measured:
+            buffers.origin[:] = theta
+        elif now > first_measured:
+            buffers.sums[1] += work(theta, buffers.origin, buffers.gradient)
+        virial = update_once(dynamics, state, buffers.gradient, buffers.noise, stream, np.int64(now), before, h)
+        before = h
+        if now > first_measured:
+            buffers.sums[0] += virial / theta.size
+            buffers.sums[2] += 1.0
+        if not np.isfinite(theta).all():
+            return t
+        if recorded < kept.size and kept[recorded] == now:
+            out[recorded] = theta
+            recorded += 1
+    return len(step_sizes)

@@ -1,0 +1,186 @@
+"""The letters of the splittings: short exact flows over a block of coordinates, of which every integrator is a word.
+
+    G  gradient kick          dp = −∇U dt                      kick
+    N  momentum noise         dp = √(2 D) dW                   (fused with the kick, or in O)
+    B  friction flow          dp = −f K'(p) dt                 rub
+    O  friction and noise     dp = −f K'(p) dt + √(2 D) dW     thermalise
+    A  drift                  dθ = K'(p) dt,  dξ = γ (K'² − T K'') dt     drift
+    X  thermostat noise       thermostats.relax
+    L  overdamped Langevin    dθ = −σ_θ ∇U dt + √(2 σ_θ T) dW  begin_diffusion, end_diffusion
+
+f is the friction (σ_p, or ξ), D = σ_p T − B̂ the injected noise. Each is a loop of few arrays, small enough for LLVM to check
+their overlap and vectorise; a block stays in the L1 cache from letter to letter. `scale` s is a diagonal preconditioner: the
+chain runs in φ = θ/s, whose gradient is s·∇U.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sgmcmc.dispatch import LOOP, implements, leaf, like, loop, open_function
+from sgmcmc.elementary import exp, expm1
+from sgmcmc.kinetics import Gaussian, draw, friction_flow, velocity_and_excess
+from sgmcmc.thermostats import FixedFriction, PerChain, PerCoordinate, friction
+
+__all__ = [
+    "begin_diffusion",
+    "drift",
+    "end_diffusion",
+    "kick",
+    "part",
+    "resample_momentum",
+    "rub",
+    "thermalise",
+]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+
+@open_function
+def at(scale, i):
+    """The scale of coordinate i: one number for all, or an array."""
+
+
+@implements(at, np.floating)
+def _(scale, i):
+    return scale
+
+
+@implements(at, np.ndarray)
+def _(scale, i):
+    return scale[i]
+
+
+@open_function
+def part(scale, low, high):
+    """The scale of the coordinates low … high."""
+
+
+@implements(part, np.floating)
+def _(scale, low, high):
+    return scale
+
+
+@implements(part, np.ndarray)
+def _(scale, low, high):
+    return scale[low:high]
+
+
+@loop
+def kick(dynamics, p, gradient, normals, tau, diffusion):
+    """G and N together: p ← p − τ s ∇U + √(2 D τ) n."""
+    amplitude = math.sqrt(2.0 * diffusion * tau)
+    for i in range(p.size):
+        p[i] += amplitude * normals[i] - tau * at(dynamics.scale, i) * gradient[i]
+
+
+@loop
+def plain_kick(dynamics, p, gradient, tau):
+    """G alone: p ← p − τ s ∇U."""
+    for i in range(p.size):
+        p[i] -= tau * at(dynamics.scale, i) * gradient[i]
+
+
+@loop
+def rub(dynamics, p, xi, tau):
+    """B: the friction flow over a time tau."""
+    for i in range(p.size):
+        f = friction(dynamics.thermostat, dynamics.sigma_p, xi, i)
+        p[i] = friction_flow(dynamics.kinetics, p[i], f * tau)
+
+
+@open_function(inline=False, fastmath=LOOP)
+def thermalise(kinetics, dynamics, p, xi, normals, tau, diffusion):
+    """O: friction and noise over a time tau."""
+
+
+@implements(thermalise)
+def _(kinetics, dynamics, p, xi, normals, tau, diffusion):
+    # Half a friction flow on either side of the noise: second order for every kinetics.
+    amplitude = math.sqrt(2.0 * diffusion * tau)
+    for i in range(p.size):
+        half = 0.5 * tau * friction(dynamics.thermostat, dynamics.sigma_p, xi, i)
+        p[i] = friction_flow(kinetics, friction_flow(kinetics, p[i], half) + amplitude * normals[i], half)
+
+
+@leaf
+def relative_expm1(z):
+    """(1 − e^{−z})/z, which is 1 at 0."""
+    safe = 1.0 if z == 0.0 else z
+    return 1.0 if z == 0.0 else -expm1(-z) / safe
+
+
+@implements(thermalise, Gaussian)
+def _(kinetics, dynamics, p, xi, normals, tau, diffusion):
+    # Exact: p ← e^{−λτ} p + √((D/λ)(1 − e^{−2λτ})) n with λ = f/m, of either sign and also 0.
+    for i in range(p.size):
+        z = friction(dynamics.thermostat, dynamics.sigma_p, xi, i) * tau / kinetics.mass
+        spread = math.sqrt(2.0 * diffusion * tau * relative_expm1(2.0 * z))
+        p[i] = exp(-z) * p[i] + spread * normals[i]
+
+
+@open_function(inline=False, fastmath=LOOP)
+def drift(thermostat, dynamics, theta, p, xi, tau):
+    """A: θ and ξ move while p stands still. Gives back Σ p K'(p), whose mean is T per coordinate."""
+
+
+@implements(drift, FixedFriction)
+def _(thermostat, dynamics, theta, p, xi, tau):
+    virial = tau - tau
+    for i in range(p.size):
+        v, _excess = velocity_and_excess(dynamics.kinetics, p[i], dynamics.temperature)
+        theta[i] += tau * at(dynamics.scale, i) * v
+        virial += p[i] * v
+    return virial
+
+
+@implements(drift, PerCoordinate)
+def _(thermostat, dynamics, theta, p, xi, tau):
+    virial = tau - tau
+    rate = tau * thermostat.gamma
+    for i in range(p.size):
+        v, excess = velocity_and_excess(dynamics.kinetics, p[i], dynamics.temperature)
+        theta[i] += tau * at(dynamics.scale, i) * v
+        xi[i] += rate * excess
+        virial += p[i] * v
+    return virial
+
+
+@implements(drift, PerChain)
+def _(thermostat, dynamics, theta, p, xi, tau):
+    virial = tau - tau
+    heat = tau - tau
+    for i in range(p.size):
+        v, excess = velocity_and_excess(dynamics.kinetics, p[i], dynamics.temperature)
+        theta[i] += tau * at(dynamics.scale, i) * v
+        heat += excess
+        virial += p[i] * v
+    xi[0] += tau * thermostat.gamma * heat / like(tau, p.size)
+    return virial
+
+
+@loop
+def begin_diffusion(dynamics, theta, pending, normals, tau):
+    """First half of L: θ moves by half its noise, ½√(2σ_θTτ) n. The gradient is taken there, and there is the draw."""
+    amplitude = 0.5 * math.sqrt(2.0 * dynamics.sigma_theta * dynamics.temperature * tau)
+    for i in range(theta.size):
+        pending[i] = amplitude * normals[i]
+        theta[i] += at(dynamics.scale, i) * pending[i]
+
+
+@loop
+def end_diffusion(dynamics, theta, pending, gradient, tau):
+    """Second half of L: the other half of the noise, and the drift −σ_θ τ s² ∇U with the gradient of the halfway point."""
+    rate = tau * dynamics.sigma_theta
+    for i in range(theta.size):
+        s = at(dynamics.scale, i)
+        theta[i] += s * (pending[i] - rate * s * gradient[i])
+
+
+@loop
+def resample_momentum(dynamics, p, stream, step, first):
+    """Draw p afresh from exp(−K/T), coordinate by coordinate."""
+    for i in range(p.size):
+        p[i] = draw(dynamics.kinetics, dynamics.temperature, stream, step, first + i)

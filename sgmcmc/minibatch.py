@@ -1,0 +1,117 @@
+"""Minibatches: which rows of the data a step looks at.
+
+An open function of (seed, chain, step) alone: no state is carried from step to step, so a run that is cut into chunks, or
+resumed, chooses the same rows. `memory` is scratch space that lives as long as a chunk.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc import checks
+from sgmcmc.dispatch import LOOP, implements, open_function
+from sgmcmc.rng import MINIBATCH, fill_integers, integer_below
+
+__all__ = ["EpochShuffle", "FullData", "WithReplacement", "WithoutReplacement", "as_minibatch", "choose"]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+
+class FullData(NamedTuple):
+    """Every row, every step: the exact gradient."""
+
+
+class WithReplacement(NamedTuple):
+    """`size` rows drawn independently; a row may come twice. The cheapest."""
+
+    size: int
+
+
+class WithoutReplacement(NamedTuple):
+    """`size` different rows, every set equally likely (Floyd's algorithm)."""
+
+    size: int
+
+
+class EpochShuffle(NamedTuple):
+    """The data in random order, `size` rows at a time; every floor(N/size) steps a new order. Rows left over wait for it."""
+
+    size: int
+
+
+Minibatch = FullData | WithReplacement | WithoutReplacement | EpochShuffle
+_KINDS = {"replacement": WithReplacement, "no-replacement": WithoutReplacement, "shuffle": EpochShuffle}
+
+
+def as_minibatch(batch_size: int | None, kind: str, n_rows: int) -> Minibatch:
+    """The minibatch rule for `batch_size` of `n_rows` rows; None is the full gradient."""
+    checks.one_of("minibatch", kind, tuple(_KINDS))
+    if batch_size is None:
+        return FullData()
+    if n_rows == 0:
+        raise ValueError(f"batch_size={batch_size!r} was given, but the model has no data rows; leave batch_size out")
+    size = checks.integer("batch_size", batch_size, 1)
+    if size > n_rows:
+        raise ValueError(
+            f"batch_size={size} is larger than the data set of {n_rows} rows; "
+            f"choose 1 to {n_rows}, or None for the full gradient"
+        )
+    return _KINDS[kind](size)
+
+
+def row_buffer(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
+    """Where the chosen rows go; for the full data set it holds them all already."""
+    return np.arange(n_rows) if isinstance(minibatch, FullData) else np.empty(minibatch.size, np.int64)
+
+
+def memory(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
+    """Scratch space: the last step a row was chosen in, or the order of the epoch (its number stands at the end)."""
+    needed = n_rows if isinstance(minibatch, WithoutReplacement) else n_rows + 1
+    kept = isinstance(minibatch, WithoutReplacement | EpochShuffle)
+    return np.full(needed if kept else 0, -1, np.int64)
+
+
+@open_function(inline=False, fastmath=LOOP)
+def choose(minibatch, n_rows, stream, step, memory, rows):
+    """Write the rows of this step into `rows`."""
+
+
+@implements(choose, FullData)
+def _(minibatch, n_rows, stream, step, memory, rows):
+    return None
+
+
+@implements(choose, WithReplacement)
+def _(minibatch, n_rows, stream, step, memory, rows):
+    fill_integers(rows, n_rows, stream, step, MINIBATCH)
+
+
+@implements(choose, WithoutReplacement)
+def _(minibatch, n_rows, stream, step, memory, rows):
+    # Floyd: for j = N−n … N−1 take a row from 0 … j, or j itself if that row is in the set already.
+    for i in range(rows.size):
+        j = n_rows - rows.size + i
+        row = integer_below(j + 1, stream, step, i, MINIBATCH)
+        if memory[row] == step:
+            row = j
+        memory[row] = step
+        rows[i] = row
+
+
+@implements(choose, EpochShuffle)
+def _(minibatch, n_rows, stream, step, memory, rows):
+    per_epoch = n_rows // rows.size
+    epoch = step // per_epoch
+    if memory[n_rows] != epoch:
+        for i in range(n_rows):
+            memory[i] = i
+        for i in range(n_rows - 1):  # Fisher and Yates
+            j = i + integer_below(n_rows - i, stream, epoch, i, MINIBATCH)
+            memory[i], memory[j] = memory[j], memory[i]
+        memory[n_rows] = epoch
+    first = (step - epoch * per_epoch) * rows.size
+    for i in range(rows.size):
+        rows[i] = memory[first + i]

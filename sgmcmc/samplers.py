@@ -1,0 +1,276 @@
+"""Samplers: one stochastic process, put together from parts.
+
+State Γ = (θ, p, ξ), target exp(−H/T) with H = U(θ) + K(p) + F(ξ), F(ξ) = (ξ − μ)²/(2γ), per coordinate:
+
+    dθ = −σ_θ ∇U dt + K'(p) dt                          + √(2 σ_θ T) dW₁
+    dp = −∇U dt − ξ K'(p) dt                            + √(2 σ_p T) dW₂
+    dξ = γ (K'(p)² − T K''(p)) dt − (σ_ξ/γ)(ξ − μ) dt    + √(2 σ_ξ T) dW₃
+
+Without a thermostat the friction ξ is the constant σ_p; without kinetics only the first line is left.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from sgmcmc import checks
+from sgmcmc.integrators import BAOAB, Dynamics, Euler, State, SymmetricSplitting
+from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, curvature, with_momentum_law
+from sgmcmc.rng import Stream, stream
+from sgmcmc.schedules import Constant, Schedule, as_schedule
+from sgmcmc.thermostats import FixedFriction, PerChain, PerCoordinate, variables
+from sgmcmc.update import draw_momenta, noise_buffers, update_once
+
+__all__ = ["ChainState", "Sampler"]
+
+StepSize = float | Schedule | Callable[[Any], Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sampler:
+    """A sampler composed by hand; SGLD, SGHMC, SGNHT, SGMGT and SGMGTD are such compositions.
+
+    Parameters
+    ----------
+    step_size : a number, a schedule of `sgmcmc.schedules`, or a function of the step number.
+    kinetics : a value of `sgmcmc.kinetics`, a type of your own, or None for overdamped dynamics (no momentum).
+    thermostat : `sgmcmc.thermostats.NoseHoover(...)`, or None for the constant friction sigma_p.
+    integrator : a value of `sgmcmc.integrators`; None is BAOAB for Gaussian kinetics, SymmetricSplitting otherwise.
+    sigma_theta, sigma_p, sigma_xi : diffusion of θ, p and ξ; each brings its own drift, so that the law stays right.
+    temperature : T; the target is exp(−U/T).
+    scale : a number, or an array with one entry per coordinate: the chain runs in θ/scale (diagonal preconditioning).
+    noise_estimate : B̂, the diffusion that gradient noise brings by itself (h/2 times its variance); so much less is injected.
+    resample_momentum, resample_thermostat : draw p, ξ afresh from their invariant laws every so many steps; None is never.
+    """
+
+    step_size: StepSize
+    kinetics: Any = Gaussian()  # noqa: RUF009  a NamedTuple is immutable
+    thermostat: Any = None
+    integrator: Any = None
+    sigma_theta: float = 0.0
+    sigma_p: float = 1.0
+    sigma_xi: float = 0.0
+    temperature: float = 1.0
+    scale: Any = 1.0
+    noise_estimate: float = 0.0
+    resample_momentum: int | None = None
+    resample_thermostat: int | None = None
+
+    def __post_init__(self) -> None:
+        as_schedule(self.step_size)
+        self._set("kinetics", _part("kinetics", self.kinetics, Overdamped()))
+        self._set("thermostat", _part("thermostat", self.thermostat, FixedFriction()))
+        default = BAOAB() if isinstance(self.kinetics, Gaussian | Overdamped) else SymmetricSplitting()
+        self._set("integrator", _part("integrator", self.integrator, default))
+        for name in ("sigma_theta", "sigma_p", "sigma_xi", "noise_estimate"):
+            self._set(name, checks.number(name, getattr(self, name), 0.0, 1e300))
+        self._set("temperature", checks.number("temperature", self.temperature, 0.0, 1e300, open_low=True))
+        self._set("scale", _scale(self.scale))
+        for name in ("resample_momentum", "resample_thermostat"):
+            if getattr(self, name) is not None:
+                self._set(name, checks.integer(name, getattr(self, name), 1))
+        self._check_composition()
+        self._decide_center()
+        self._warn_if_stiff()
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_composition(self) -> None:
+        if self.noise_estimate > self.sigma_p * self.temperature:
+            raise ValueError(
+                f"noise_estimate={self.noise_estimate:g} is more than sigma_p·temperature = "
+                f"{self.sigma_p * self.temperature:g}, all the noise there is to inject; raise the friction or lower it"
+            )
+        if isinstance(self.thermostat, FixedFriction):
+            for name in ("sigma_xi", "resample_thermostat"):
+                if getattr(self, name):
+                    raise ValueError(
+                        f"{name}={getattr(self, name)} needs a thermostat; give thermostat=NoseHoover(...)"
+                    )
+        if isinstance(self.kinetics, Overdamped):
+            if self.sigma_theta == 0.0:
+                raise ValueError("sigma_theta=0.0 without kinetics leaves nothing that moves; give sigma_theta above 0")
+            if not isinstance(self.thermostat, FixedFriction) or self.resample_momentum:
+                raise ValueError(
+                    "kinetics=None has no momentum for a thermostat or resample_momentum to act on; leave them out"
+                )
+        elif self.sigma_theta + self.sigma_p == 0.0 and not self.resample_momentum:
+            raise ValueError(
+                "sigma_theta=0, sigma_p=0 and no resample_momentum leave no noise; give one of them above 0"
+            )
+
+    def _decide_center(self) -> None:
+        """An adaptive centre where something pulls ξ to it; elsewhere the centre is never used."""
+        if isinstance(self.thermostat, PerCoordinate | PerChain) and self.thermostat.adaptive < 0:
+            pulled = self.sigma_xi > 0.0 or self.resample_thermostat is not None
+            self._set("thermostat", self.thermostat._replace(adaptive=float(pulled)))
+
+    def _warn_if_stiff(self) -> None:
+        """Near p = 0 the kinetics is a spring of stiffness K''(0), which the step must resolve."""
+        if not (isinstance(self.kinetics, MonomialGamma) and isinstance(self.schedule, Constant)):
+            return
+        stiffness = float(curvature(self.kinetics, 1e-12)) * self.schedule.step_size
+        if max(stiffness, stiffness * self.sigma_p) > 0.3:
+            warnings.warn(
+                f"step_size·K''(0) = {stiffness:.2g} and, times sigma_p, {stiffness * self.sigma_p:.2g}: above 0.3 the "
+                "variance is off by more than a few per cent; take a smaller step, a smaller softening or a larger mass",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    @property
+    def schedule(self) -> Schedule:
+        return as_schedule(self.step_size)
+
+    def __repr__(self) -> str:
+        shown = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, FixedFriction | Overdamped):
+                value = None
+            if field.name in ("step_size", "kinetics", "integrator") or not _same(value, field.default):
+                shown.append(f"{field.name}={_show(value)}")
+        return f"Sampler({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sampler):
+            return NotImplemented
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # ---- what the kernels see --------------------------------------------------------------------------------------
+
+    def dynamics(self, dim: int, dtype: DTypeLike = np.float64) -> Dynamics:
+        """The parts and numbers of this sampler in the precision of a run, for `dim` coordinates."""
+        if isinstance(self.scale, np.ndarray) and self.scale.shape != (dim,):
+            raise ValueError(
+                f"scale has {self.scale.size} entries; give one number, or one for each of {dim} coordinates"
+            )
+        value = Dynamics(
+            with_momentum_law(self.kinetics, self.temperature),
+            self.thermostat,
+            self.integrator,
+            self.scale,
+            self.sigma_theta,
+            self.sigma_p,
+            self.sigma_xi,
+            self.temperature,
+            self.noise_estimate,
+            0 if self.resample_momentum is None else self.resample_momentum,
+            0 if self.resample_thermostat is None else self.resample_thermostat,
+        )
+        return in_precision(value, dtype)  # type: ignore[no-any-return]
+
+    # ---- ask and tell ----------------------------------------------------------------------------------------------
+
+    def init(self, theta: ArrayLike, seed: int = 0, chain: int = 0, dtype: DTypeLike | None = None) -> ChainState:
+        """The start of one chain: `state.theta` is where the first gradient is wanted."""
+        theta = np.asarray(theta)
+        if dtype is None:
+            dtype = theta.dtype if theta.dtype in (np.float32, np.float64) else np.float64
+        start = checks.finite_array("theta", theta, 1).astype(dtype)
+        own = stream(seed, chain)
+        return ChainState(self.start(start, own), own, 0, 0.0)
+
+    def start(self, theta: NDArray[Any], own: Stream, p: Any = None, xi: Any = None) -> State:
+        """Arrays for one chain from θ: p drawn from its law and ξ = σ_p, unless they are given."""
+        dim, dtype = theta.size, theta.dtype
+        dynamics = self.dynamics(dim, dtype)
+        momentum = 0 if isinstance(self.kinetics, Overdamped) else dim
+        half_noise = self.sigma_theta > 0.0 and not isinstance(self.integrator, Euler)
+        state = State(
+            theta.copy(),
+            np.zeros(momentum, dtype),
+            np.full(variables(self.thermostat, dim), self.sigma_p, dtype),
+            np.full(variables(self.thermostat, dim), self.sigma_p, dtype),
+            np.zeros(dim if half_noise else 0, dtype),
+        )
+        if p is not None:
+            state.p[:] = p
+        elif momentum:
+            draw_momenta(dynamics, state.p, own)
+        if xi is not None:
+            state.xi[:] = xi
+        return state
+
+    def step(self, state: ChainState, gradient: ArrayLike, inplace: bool = False) -> ChainState:
+        """Advance by one step, given the gradient of U at `state.theta`; with `inplace` the arrays of `state` are reused."""
+        theta = state.arrays.theta
+        g = np.ascontiguousarray(gradient, dtype=theta.dtype)
+        if g.shape != theta.shape:
+            raise ValueError(f"gradient has shape {g.shape}; give one number for each of the {theta.size} coordinates")
+        arrays = state.arrays if inplace else State(*(a.copy() for a in state.arrays))
+        dynamics = self.dynamics(theta.size, theta.dtype)
+        h = theta.dtype.type(self.schedule.step_sizes(np.array([state.step]))[0])
+        noise = noise_buffers(dynamics, theta.size, theta.dtype)
+        before = theta.dtype.type(state.before)
+        update_once(dynamics, arrays, g, noise, state.stream, np.int64(state.step), before, h)
+        return ChainState(arrays, state.stream, state.step + 1, float(h))
+
+
+class ChainState(NamedTuple):
+    """What the next step of a chain needs. Evaluate the gradient at `theta`, which is also the draw."""
+
+    arrays: State
+    stream: Stream
+    step: int
+    before: float  # the step size of the last step
+
+    @property
+    def theta(self) -> NDArray[Any]:
+        return self.arrays.theta  # type: ignore[no-any-return]
+
+    @property
+    def p(self) -> NDArray[Any]:
+        return self.arrays.p  # type: ignore[no-any-return]
+
+    @property
+    def xi(self) -> NDArray[Any]:
+        return self.arrays.xi  # type: ignore[no-any-return]
+
+
+def in_precision(value: Any, dtype: DTypeLike) -> Any:
+    """A part with its numbers and float arrays in the given precision, recursively; whole numbers stay whole."""
+    kind = np.dtype(dtype).type
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return type(value)._make(in_precision(v, dtype) for v in value)  # type: ignore[attr-defined]
+    if isinstance(value, tuple):
+        return tuple(in_precision(v, dtype) for v in value)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return np.ascontiguousarray(value, dtype=dtype)
+    if isinstance(value, float | np.floating):
+        return kind(value)
+    return value
+
+
+def _part(name: str, value: Any, default: Any) -> Any:
+    if value is None:
+        return default
+    if not (isinstance(value, tuple) and hasattr(value, "_fields")):
+        raise TypeError(f"{name}={value!r} is not a part; give a value of sgmcmc.{name}, or a NamedTuple of your own")
+    return value
+
+
+def _scale(value: Any) -> Any:
+    array = checks.finite_array("scale", value)
+    if array.ndim > 1 or not (array > 0.0).all():
+        raise ValueError(f"scale={value!r} must be one number above 0, or a 1-D array of them")
+    return float(array) if array.ndim == 0 else array
+
+
+def _same(one: Any, two: Any) -> bool:
+    if isinstance(one, np.ndarray) or isinstance(two, np.ndarray):
+        return np.array_equal(one, two)
+    return type(one) is type(two) and bool(one == two)
+
+
+def _show(value: Any) -> str:
+    return f"array({value.tolist()})" if isinstance(value, np.ndarray) and value.size <= 8 else repr(value)

@@ -1,0 +1,302 @@
+"""`sample`: from a model and a sampler to a trace."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sgmcmc import checks
+from sgmcmc.engines import cpu, crew, python
+from sgmcmc.engines.plan import Plan, make_plan
+from sgmcmc.integrators import State
+from sgmcmc.kinetics import Overdamped
+from sgmcmc.minibatch import FullData, as_minibatch
+from sgmcmc.potentials import PythonPotential, check_model, dim_of, rows_of
+from sgmcmc.rng import INIT, stream
+from sgmcmc.samplers import Sampler, in_precision
+from sgmcmc.trace import Trace
+
+__all__ = ["sample"]
+
+
+def sample(
+    model: Any,
+    sampler: Sampler,
+    draws: int = 1000,
+    *,
+    warmup: int = 1000,
+    chains: int = 4,
+    batch_size: int | None = None,
+    minibatch: str = "replacement",
+    seed: int | None = None,
+    init: Any = None,
+    thin: int = 1,
+    dtype: DTypeLike = np.float64,
+    device: str = "cpu",
+    threads: int | None = None,
+    progress: bool = True,
+    on_divergence: str = "raise",
+    gradient_noise: float = 0.0,
+    clip_gradient: float | None = None,
+) -> Trace:
+    """Draw from the posterior of a model.
+
+    Parameters
+    ----------
+    model : one of `sgmcmc.models`, a `Potential` around your own gradient, or a NamedTuple of your own.
+    sampler : `SGLD(...)`, `SGHMC(...)`, `SGNHT(...)`, `SGMGT(...)`, `SGMGTD(...)` or a `Sampler(...)`.
+    draws : how many draws to keep from each chain.
+    warmup : how many steps each chain takes before that.
+    chains : how many chains; chain number 7 of ten is the same, bit for bit, as chain number 7 of a hundred.
+    batch_size : rows per gradient; None is all of them.
+    minibatch : "replacement" (independent rows), "no-replacement" (different rows), "shuffle" (epochs in random order).
+    seed : 0 … 2⁶⁴ − 1; None takes one from the operating system, and the trace says which (``trace.info["seed"]``).
+    init : where chains start: (dim,), or (chains, dim), or {"theta": …, "p": …, "xi": …}, or a `Trace` to go on from. None
+        is a small cloud around 0.
+    thin : keep every so many steps.
+    dtype : np.float64 or np.float32, for everything in the run.
+    threads : None is as many as there are cores (for a plain Python gradient always one).
+    on_divergence : "raise" a DivergenceError, or "drop" the chain and go on with the others.
+    gradient_noise : B; adds N(0, 2B) to every coordinate of the gradient, for studies of gradient noise.
+    clip_gradient : bound on each coordinate of the gradient; it biases the draws, so None, off, is the default.
+
+    Ctrl-C ends the run early and returns the draws so far, of equal number for all chains.
+    """
+    _check(sampler, device)
+    dim, n_rows = _check_model(model)
+    draws = checks.integer("draws", draws, 1)
+    warmup = checks.integer("warmup", warmup, 0)
+    chains = checks.integer("chains", chains, 1, 2**32 - 1)
+    thin = checks.integer("thin", thin, 1)
+    kind = _dtype(dtype)
+    checks.one_of("on_divergence", on_divergence, ("raise", "drop"))
+    noise = checks.number("gradient_noise", gradient_noise, 0.0, 1e300)
+    clip = np.inf if clip_gradient is None else checks.number("clip_gradient", clip_gradient, 0.0, open_low=True)
+    rows = as_minibatch(batch_size, minibatch, n_rows)
+    seed = _seed(seed, init)
+    n_threads = _threads(threads, model, chains)
+
+    first = int(init.final["step"]) if isinstance(init, Trace) else 0
+    plan = make_plan(sampler.schedule, draws, warmup, thin, first)
+    weight = 1.0 if isinstance(rows, FullData) else n_rows / rows.size
+    gradient = in_precision(cpu.Gradient(rows, n_rows, weight, noise, clip), kind)
+    interpreted = isinstance(model, PythonPotential)
+    job = crew.Job(
+        python.run_chunk if interpreted else cpu.run_chunk,
+        sampler.dynamics(dim, kind),
+        model if interpreted else in_precision(model, kind),
+        gradient,
+        plan,
+        kind,
+    )
+    out = np.empty((chains, draws, dim), kind)
+    crew_chains = _start(sampler, init, seed, chains, dim, kind, out)
+
+    begin = time.perf_counter()
+    job.advance(crew_chains[0], job.buffers(crew_chains[0]), 0)  # compiles, or loads from the disk cache
+    compiled = time.perf_counter()
+    interrupted = _run(job, crew_chains, n_threads, progress, on_divergence, sampler)
+    seconds = time.perf_counter() - compiled
+
+    return _collect(
+        job,
+        crew_chains,
+        out,
+        interrupted,
+        {
+            "sampler": repr(sampler),
+            "model": repr(model),
+            "seed": seed,
+            "dtype": np.dtype(kind).name,
+            "device": "cpu",
+            "threads": n_threads,
+            "warmup": warmup,
+            "thin": thin,
+            "batch_size": batch_size,
+            "minibatch": minibatch if batch_size is not None else None,
+            "gradient_noise": noise,
+            "clip_gradient": clip_gradient,
+            "temperature": sampler.temperature,
+            "seconds": seconds,
+            "compile_seconds": compiled - begin,
+        },
+        has_momentum=not isinstance(sampler.kinetics, Overdamped),
+    )
+
+
+# ---- at the door --------------------------------------------------------------------------------------------------------
+
+
+def _check(sampler: Any, device: Any) -> None:
+    if not isinstance(sampler, Sampler):
+        raise TypeError(
+            f"sampler={sampler!r} is not a Sampler; give SGLD(...), SGHMC(...), SGNHT(...), SGMGT(...) or SGMGTD(...)"
+        )
+    checks.one_of("device", device, ("cpu", "auto"))
+
+
+def _check_model(model: Any) -> tuple[int, int]:
+    if not isinstance(model, PythonPotential):
+        check_model(model)
+    return dim_of(model), rows_of(model)
+
+
+def _dtype(dtype: Any) -> Any:
+    try:
+        kind = np.dtype(dtype).type
+    except TypeError:
+        kind = None
+    if kind not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r} is unknown; choose np.float32 or np.float64")
+    return kind
+
+
+def _seed(seed: Any, init: Any) -> int:
+    if seed is None:
+        return int(init.info["seed"]) if isinstance(init, Trace) else secrets.randbits(64)
+    return checks.integer("seed", seed, 0, 2**64 - 1)
+
+
+def _threads(threads: int | None, model: Any, chains: int) -> int:
+    wanted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    if threads is not None:
+        wanted = checks.integer("threads", threads, 1)
+    return 1 if isinstance(model, PythonPotential) else min(wanted, chains)
+
+
+# ---- the start ----------------------------------------------------------------------------------------------------------
+
+
+def _start(
+    sampler: Sampler, init: Any, seed: int, chains: int, dim: int, kind: Any, out: NDArray[Any]
+) -> list[crew.Chain]:
+    if isinstance(init, Trace):
+        return _continue(init, seed, chains, dim, kind, out)
+    given = dict(init) if isinstance(init, Mapping) else {"theta": init}
+    unknown = set(given) - {"theta", "p", "xi"}
+    if unknown:
+        raise ValueError(f"init has the unknown key {sorted(unknown)[0]!r}; its keys are 'theta', 'p' and 'xi'")
+    if given.get("theta") is None:
+        given["theta"] = _cloud(seed, chains, dim)
+    if "p" in given and isinstance(sampler.kinetics, Overdamped):
+        raise ValueError("init['p'] was given, but the sampler has no momentum; leave it out")
+    values = {name: _per_chain(f"init[{name!r}]", value, chains, dim) for name, value in given.items()}
+    result = []
+    for number in range(chains):
+        own = stream(seed, number)
+        extra = {name: values[name][number] for name in ("p", "xi") if name in values}
+        state = sampler.start(values["theta"][number].astype(kind), own, **extra)
+        result.append(crew.Chain(number, own, state, 0, 0.0, out[number], np.zeros(dim, kind)))
+    return result
+
+
+def _per_chain(name: str, value: Any, chains: int, dim: int) -> NDArray[np.float64]:
+    """One row per chain from a number, a row, or a row per chain."""
+    array = checks.finite_array(name, value)
+    if array.shape not in ((), (dim,), (chains, dim)):
+        raise ValueError(f"{name} has shape {array.shape}; give ({dim},) or ({chains}, {dim})")
+    return np.broadcast_to(array, (chains, dim))
+
+
+def _cloud(seed: int, chains: int, dim: int) -> NDArray[np.float64]:
+    """Where chains start if nothing is said: normal around 0 with standard deviation 0.1."""
+    normals = np.zeros((chains, 1, dim))
+    for number in range(chains):
+        python.draw_normals(normals[number], stream(seed, number), np.int64(0), INIT)
+    return 0.1 * normals[:, 0]
+
+
+def _continue(trace: Trace, seed: int, chains: int, dim: int, kind: Any, out: NDArray[Any]) -> list[crew.Chain]:
+    """Chains that go on from the end of a trace, with the same random numbers as if it had never ended."""
+    final = trace.final
+    if trace.draws.shape[0] != chains or trace.draws.shape[2] != dim or trace.draws.dtype != np.dtype(kind):
+        raise ValueError(
+            f"init is a trace of {trace.draws.shape[0]} chains, {trace.draws.shape[2]} coordinates and dtype "
+            f"{trace.draws.dtype}; the run has chains={chains}, {dim} coordinates and dtype {np.dtype(kind)}"
+        )
+    result = []
+    for i, number in enumerate(trace.info["chains"]):
+        state = State(*(np.ascontiguousarray(final[name][i], dtype=kind) for name in State._fields))
+        chain = crew.Chain(
+            number, stream(seed, number), state, int(final["step"]), float(final["before"]), out[i], np.zeros(dim, kind)
+        )
+        result.append(chain)
+    return result
+
+
+# ---- the run and what comes of it ---------------------------------------------------------------------------------------
+
+
+def _run(
+    job: crew.Job, chains: list[crew.Chain], threads: int, progress: bool, on_divergence: str, sampler: Sampler
+) -> bool:
+    def diverged(chain: crew.Chain) -> None:
+        if on_divergence == "raise" or all(c.diverged is not None for c in chains):
+            raise _divergence(chain, sampler)
+
+    from tqdm.auto import tqdm
+
+    total = len(chains) * job.plan.steps
+    label = f"{len(chains)} chain{'s' if len(chains) > 1 else ''}"
+    with tqdm(total=total, unit="step", unit_scale=True, desc=label, disable=not progress, mininterval=0.2) as bar:
+        return crew.run(job, chains, threads, lambda done: bar.update(done) and None, diverged)
+
+
+def _divergence(chain: crew.Chain, sampler: Sampler) -> checks.DivergenceError:
+    step = chain.diverged if chain.diverged is not None else -1
+    h = float(sampler.schedule.step_sizes(np.array([step]))[0])
+    return checks.DivergenceError(
+        f"chain {chain.number} left the finite numbers in step {step}, with step size {h:g}; try a step size of {h / 4:.2g}, "
+        "a start nearer to the mode (init=), or a scale= that fits the posterior",
+        chain.number,
+        step,
+    )
+
+
+def _collect(
+    job: crew.Job,
+    chains: list[crew.Chain],
+    out: NDArray[Any],
+    interrupted: bool,
+    info: dict[str, Any],
+    has_momentum: bool,
+) -> Trace:
+    alive = [c for c in chains if c.diverged is None]
+    plan: Plan = job.plan
+    n_draws = min(plan.recorded_before(c.step) for c in alive)
+    index = [i for i, c in enumerate(chains) if c.diverged is None]
+    draws = out[:, :n_draws] if len(alive) == len(chains) else out[index, :n_draws]
+    counts = np.array([c.sums[2] for c in alive])
+    sums = np.array([c.sums for c in alive])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        kinetic, configurational = sums[:, 0] / counts, sums[:, 1] / counts
+    steps = sum(c.step - plan.first for c in chains)
+    rows = job.gradient.n_rows if isinstance(job.gradient.minibatch, FullData) else job.gradient.minibatch.size
+    info |= {
+        "chains": [c.number for c in alive],
+        "diverged": {str(c.number): c.diverged for c in chains if c.diverged is not None},
+        "steps": steps,
+        "steps_per_second": steps / max(info["seconds"], 1e-9),
+        "gradient_evaluations": steps,
+        "row_evaluations": steps * rows,
+        "interrupted": interrupted,
+        "versions": _versions(),
+    }
+    final = {name: np.stack([getattr(c.state, name) for c in alive]) for name in State._fields}
+    final["step"] = np.array(min(c.step for c in alive))
+    final["before"] = np.array(alive[0].before)
+    return Trace(draws, info, kinetic if has_momentum else np.full(len(alive), np.nan), configurational, final)
+
+
+def _versions() -> dict[str, str]:
+    import numba
+
+    from sgmcmc import __version__
+
+    return {"sgmcmc": __version__, "numpy": np.__version__, "numba": numba.__version__}

@@ -1,0 +1,123 @@
+"""Step-size schedules: the step size as a function of the step, and which steps may be recorded.
+
+A schedule is evaluated in blocks by NumPy and handed to the compiled loop as an array, so that any function of the step
+will do and none is ever compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc import checks
+
+__all__ = ["Constant", "Cyclical", "PolynomialDecay", "Schedule", "UserFunction", "as_schedule"]
+
+Array = NDArray[np.float64]
+
+
+class _Constant(NamedTuple):
+    step_size: float
+
+
+class Constant(_Constant):
+    """h_t = step_size."""
+
+    __slots__ = ()
+
+    def __new__(cls, step_size: float) -> Constant:
+        return super().__new__(cls, checks.number("step_size", step_size, 0.0, 1e300, open_low=True))
+
+    def step_sizes(self, steps: NDArray[np.int64]) -> Array:
+        return np.full(steps.shape, self.step_size)
+
+
+class _PolynomialDecay(NamedTuple):
+    initial: float
+    power: float
+    offset: float
+
+
+class PolynomialDecay(_PolynomialDecay):
+    """h_t = initial · (1 + t/offset)^(−power); power in (1/2, 1] makes Σh infinite and Σh² finite (Welling and Teh 2011)."""
+
+    __slots__ = ()
+
+    def __new__(cls, initial: float, power: float = 1.0 / 3.0, offset: float = 1000.0) -> PolynomialDecay:
+        checks.number("initial", initial, 0.0, 1e300, open_low=True)
+        checks.number("power", power, 0.0, 1.0)
+        checks.number("offset", offset, 0.0, 1e300, open_low=True)
+        return super().__new__(cls, float(initial), float(power), float(offset))
+
+    def step_sizes(self, steps: NDArray[np.int64]) -> Array:
+        return np.asarray(self.initial * (1.0 + steps / self.offset) ** -self.power)
+
+
+class _Cyclical(NamedTuple):
+    peak: float
+    period: int
+    sampling: float
+
+
+class Cyclical(_Cyclical):
+    """h_t = peak/2 · (1 + cos(π r)), r = (t mod period)/period (Zhang et al. 2020).
+
+    The first part of each cycle, with large steps, explores; draws are recorded only in the last fraction `sampling` of it.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, peak: float, period: int, sampling: float = 0.5) -> Cyclical:
+        checks.number("peak", peak, 0.0, 1e300, open_low=True)
+        checks.integer("period", period, 2)
+        checks.number("sampling", sampling, 0.0, 1.0, open_low=True)
+        return super().__new__(cls, float(peak), int(period), float(sampling))
+
+    def step_sizes(self, steps: NDArray[np.int64]) -> Array:
+        return np.asarray(0.5 * self.peak * (1.0 + np.cos(np.pi * (steps % self.period) / self.period)))
+
+    def is_sampling(self, steps: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these steps are in the sampling phase of their cycle."""
+        return np.asarray((steps % self.period) >= self.period * (1.0 - self.sampling))
+
+
+class UserFunction(NamedTuple):
+    """h_t = function(t): called with an array of step numbers, or, if it cannot take one, step by step."""
+
+    function: Callable[[Any], Any]
+
+    def step_sizes(self, steps: NDArray[np.int64]) -> Array:
+        try:
+            values = np.asarray(self.function(steps), dtype=np.float64)
+        except Exception:
+            values = np.empty(0)
+        if values.shape != steps.shape:
+            values = np.array([float(self.function(int(t))) for t in steps])
+        if not (np.isfinite(values).all() and (values >= 0.0).all()):
+            bad = int(np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))[0])
+            raise ValueError(
+                f"step_size function gave {values[bad]} at step {steps[bad]}; it must be finite and not negative"
+            )
+        return values
+
+
+Schedule = Constant | PolynomialDecay | Cyclical | UserFunction
+
+
+def as_schedule(step_size: Any) -> Schedule:
+    """A number, a schedule, or a function of the step, as a schedule."""
+    if isinstance(step_size, Schedule):
+        return step_size
+    if callable(step_size):
+        return UserFunction(step_size)
+    return Constant(step_size)
+
+
+def is_sampling(schedule: Schedule, steps: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of these steps may be recorded (all, unless the schedule has phases)."""
+    if isinstance(schedule, Cyclical):
+        return schedule.is_sampling(steps)
+    return np.ones(steps.shape, dtype=np.bool_)

@@ -1,0 +1,224 @@
+"""Thermostats: what the friction on the momentum is, and how it is steered.
+
+The thermostat variable ξ *is* the friction: dp = −∇U dt − ξ K'(p) dt + …, with dξ = γ (K'² − T K'') dt − (σ_ξ/γ)(ξ − μ) dt
++ √(2 σ_ξ T) dW. Its invariant law is N(μ, γT). With exact gradients μ = σ_p. Unknown gradient noise shifts the mean of ξ; a
+fixed μ then pulls ξ back whenever it is resampled or σ_ξ > 0, and the chain runs hot. ``center="adaptive"`` lets μ follow ξ
+with a gain that vanishes like 1/t, which restores E[K'² − T K''] = 0 whatever the gradient noise is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from sgmcmc import checks
+from sgmcmc.dispatch import LOOP, implements, leaf, like, open_function
+from sgmcmc.elementary import exp, expm1
+
+__all__ = ["FixedFriction", "NoseHoover", "PerChain", "PerCoordinate"]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+
+class FixedFriction(NamedTuple):
+    """No thermostat: the friction is σ_p, a constant (as in SGHMC)."""
+
+
+class _Steered(NamedTuple):
+    gamma: float
+    adaptive: float  # 1 adaptive centre, 0 fixed centre, −1 not decided yet: the sampler decides
+
+
+class _NoseHoover(_Steered):
+    __slots__ = ()
+    per = ""
+
+    @property
+    def center(self) -> str | None:
+        return None if self.adaptive < 0 else ("adaptive" if self.adaptive else "fixed")
+
+    def __repr__(self) -> str:
+        return f"NoseHoover(gamma={self.gamma!r}, per={self.per!r}, center={self.center!r})"
+
+
+class PerCoordinate(_NoseHoover):
+    """A Nosé–Hoover thermostat with a friction ξ_j for every coordinate (the paper's)."""
+
+    __slots__ = ()
+    per = "coordinate"
+
+
+class PerChain(_NoseHoover):
+    """A Nosé–Hoover thermostat with one friction ξ per chain, driven by the mean over coordinates (Ding et al. 2014)."""
+
+    __slots__ = ()
+    per = "chain"
+
+
+def NoseHoover(gamma: float = 1.0, per: str = "coordinate", center: str | None = None) -> PerCoordinate | PerChain:
+    """A friction that steers itself so that the kinetic temperature is right in spite of unknown gradient noise.
+
+    SDE: dξ = γ (K'(p)² − T K''(p)) dt − (σ_ξ/γ)(ξ − μ) dt + √(2 σ_ξ T) dW, per coordinate, or with the mean of the first term
+    over coordinates. Invariant law: ξ ~ N(μ, γT) per coordinate, N(μ, γT/d) per chain of d coordinates.
+
+    Parameters
+    ----------
+    gamma : how fast the friction answers; above 0.
+    per : "coordinate" (one ξ for each) or "chain" (one ξ for all).
+    center : "fixed" (μ = σ_p, the paper's), "adaptive" (μ follows ξ, with vanishing gain), or None: adaptive where it
+        matters (σ_ξ > 0 or ξ is resampled), fixed otherwise.
+    """
+    checks.number("gamma", gamma, 0.0, open_low=True)
+    checks.number("gamma", gamma, 0.0, 1e300)
+    checks.one_of("per", per, ("coordinate", "chain"))
+    checks.one_of("center", center, ("adaptive", "fixed", None))
+    kind = PerCoordinate if per == "coordinate" else PerChain
+    return kind._make((float(gamma), {None: -1.0, "fixed": 0.0, "adaptive": 1.0}[center]))
+
+
+def variables(thermostat: Any, dim: int) -> int:
+    """How many thermostat variables a chain of `dim` coordinates has."""
+    if isinstance(thermostat, FixedFriction):
+        return 0
+    return dim if isinstance(thermostat, PerCoordinate) else 1
+
+
+# ---- compiled ---------------------------------------------------------------------------------------------------------
+
+
+@open_function
+def friction(thermostat, sigma_p, xi, i):
+    """The friction that acts on coordinate i."""
+
+
+@implements(friction, FixedFriction)
+def _(thermostat, sigma_p, xi, i):
+    return sigma_p
+
+
+@implements(friction, PerCoordinate)
+def _(thermostat, sigma_p, xi, i):
+    return xi[i]
+
+
+@implements(friction, PerChain)
+def _(thermostat, sigma_p, xi, i):
+    return xi[0]
+
+
+@open_function
+def sharers(thermostat, dim):
+    """How many coordinates share one ξ: its law is N(μ, γT/sharers)."""
+
+
+@implements(sharers, PerCoordinate)
+def _(thermostat, dim):
+    return like(thermostat.gamma, 1)
+
+
+@implements(sharers, PerChain)
+def _(thermostat, dim):
+    return like(thermostat.gamma, dim)
+
+
+@leaf
+def center_gain(step):
+    """How far the centre μ moves towards ξ at this step: 1 at first, then 4/t.
+
+    A plain running mean (gain 1/t) is slow: ξ itself is pulled to the μ that is being learnt, by a fraction κ, so the error
+    decays as t^−(1−κ). With 4/t it decays as t^−4(1−κ), at about twice the scatter.
+    """
+    return min(1.0, 4.0 / (step + 1.0))
+
+
+@open_function(inline=False, fastmath=LOOP)
+def learn_center(thermostat, xi, center, step):
+    """Let an adaptive centre μ follow ξ."""
+
+
+@open_function(inline=False, fastmath=LOOP)
+def relax(thermostat, xi, center, normals, dim, sigma_xi, temperature, tau):
+    """The exact Ornstein–Uhlenbeck step of ξ over a time tau: rate σ_ξ/v, variance vT, v = γ/sharers."""
+
+
+@open_function(inline=False, fastmath=LOOP)
+def resample(thermostat, xi, center, normals, dim, temperature):
+    """An exact draw of ξ from its invariant law N(μ, vT)."""
+
+
+@implements(learn_center, FixedFriction)
+def _(thermostat, xi, center, step):
+    return None
+
+
+@implements(relax, FixedFriction)
+def _(thermostat, xi, center, normals, dim, sigma_xi, temperature, tau):
+    return None
+
+
+@implements(resample, FixedFriction)
+def _(thermostat, xi, center, normals, dim, temperature):
+    return None
+
+
+@implements(learn_center, _NoseHoover)
+def _(thermostat, xi, center, step):
+    if thermostat.adaptive > 0.0:
+        gain = like(thermostat.gamma, center_gain(step))
+        for i in range(xi.size):
+            center[i] += gain * (xi[i] - center[i])
+
+
+@implements(relax, _NoseHoover)
+def _(thermostat, xi, center, normals, dim, sigma_xi, temperature, tau):
+    v = thermostat.gamma / sharers(thermostat, dim)
+    decay = exp(-sigma_xi * tau / v)
+    spread = math.sqrt(-v * temperature * expm1(-2.0 * sigma_xi * tau / v))
+    for i in range(xi.size):
+        xi[i] = center[i] + decay * (xi[i] - center[i]) + spread * normals[i]
+
+
+@implements(resample, _NoseHoover)
+def _(thermostat, xi, center, normals, dim, temperature):
+    spread = math.sqrt(thermostat.gamma * temperature / sharers(thermostat, dim))
+    for i in range(xi.size):
+        xi[i] = center[i] + spread * normals[i]
+
+
+@leaf
+def euler_step(thermostat, dynamics, state, noise, i, excess, h):
+    """ξ_i after an explicit Euler step. A fresh draw that falls due replaces it, so its noise is not used twice."""
+    v = thermostat.gamma / sharers(thermostat, state.theta.size)
+    pull = dynamics.sigma_xi * (state.xi[i] - state.center[i]) / v
+    amplitude = math.sqrt(2.0 * dynamics.sigma_xi * dynamics.temperature * h)
+    return state.xi[i] + h * (thermostat.gamma * excess - pull) + amplitude * noise.xi[i]
+
+
+@open_function
+def euler_own(thermostat, dynamics, state, noise, i, excess, h):
+    """Explicit Euler for the ξ of coordinate i, if it has one."""
+
+
+@open_function
+def euler_shared(thermostat, dynamics, state, noise, mean_excess, h):
+    """Explicit Euler for the one ξ of a chain, if that is what it has."""
+
+
+@implements(euler_own)
+def _(thermostat, dynamics, state, noise, i, excess, h):
+    return None
+
+
+@implements(euler_own, PerCoordinate)
+def _(thermostat, dynamics, state, noise, i, excess, h):
+    state.xi[i] = euler_step(thermostat, dynamics, state, noise, i, excess, h)
+
+
+@implements(euler_shared)
+def _(thermostat, dynamics, state, noise, mean_excess, h):
+    return None
+
+
+@implements(euler_shared, PerChain)
+def _(thermostat, dynamics, state, noise, mean_excess, h):
+    state.xi[0] = euler_step(thermostat, dynamics, state, noise, 0, mean_excess, h)

@@ -1,0 +1,145 @@
+"""The fused update: everything a step does between two gradients, block by block.
+
+Short vectors: the normals of many steps are drawn at once (an addressed stream does not mind), and a step is one block. Long
+vectors: for each block of coordinates that fits in the L1 cache the normals are drawn and used at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc.dispatch import LOOP, implements, loop, open_function
+from sgmcmc.integrators import Dynamics, Moment, Noise, State, advance, is_turn
+from sgmcmc.kernels import kernel
+from sgmcmc.kinetics import Overdamped, as_linear, as_root, shape_of
+from sgmcmc.letters import part, resample_momentum
+from sgmcmc.rng import NOISE_P, NOISE_THETA, NOISE_XI, fill_normals
+from sgmcmc.thermostats import PerChain, variables
+
+__all__ = ["draw_momenta", "noise_buffers", "update", "update_once"]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+BLOCK = 512  # coordinates: six arrays of 512 doubles are 24 KiB, three quarters of an L1 cache
+NORMALS = 2048  # how many normals of each kind are drawn at once for a short vector
+
+
+def noise_buffers(dynamics: Dynamics, dim: int, dtype: Any) -> Noise:
+    """Room for normals, shaped (steps, coordinates). One ξ for a whole chain needs the whole chain in one block."""
+    width = dim if dim <= BLOCK or isinstance(dynamics.thermostat, PerChain) else BLOCK
+    steps = max(1, min(256, NORMALS // width)) if width == dim else 1
+    momentum = 0 if isinstance(dynamics.kinetics, Overdamped) else width
+
+    def zeros(n: int) -> NDArray[Any]:
+        return np.zeros((steps, n), dtype)
+
+    return Noise(zeros(momentum), zeros(width), zeros(min(width, variables(dynamics.thermostat, dim))))
+
+
+@loop
+def fill_noise(dynamics, noise, steps, stream, step, first):
+    """The normals of `steps` steps from `step` on, for the coordinates from `first` on; only the kinds that are needed."""
+    if noise.p.shape[1] > 0:
+        fill_normals(noise.p[:steps], stream, step, NOISE_P, first)
+    if dynamics.sigma_theta > 0.0:
+        fill_normals(noise.theta[:steps], stream, step, NOISE_THETA, first)
+    if noise.xi.shape[1] > 0:
+        if dynamics.sigma_xi > 0.0:
+            fill_normals(noise.xi[:steps], stream, step, NOISE_XI, first)
+        elif dynamics.resample_thermostat > 0:
+            for s in range(steps):
+                if is_turn(dynamics.resample_thermostat, step + s):
+                    fill_normals(noise.xi[s : s + 1], stream, step + s, NOISE_XI, first)
+
+
+@open_function(on=0, inline=False, fastmath=LOOP)
+def with_parts(dynamics, kinetics, scale):
+    """The same dynamics with another form of its kinetics, and the scale of a block."""
+
+
+@implements(with_parts)
+def _(dynamics, kinetics, scale):
+    return Dynamics(
+        kinetics,
+        dynamics.thermostat,
+        dynamics.integrator,
+        scale,
+        dynamics.sigma_theta,
+        dynamics.sigma_p,
+        dynamics.sigma_xi,
+        dynamics.temperature,
+        dynamics.noise_estimate,
+        dynamics.resample_momentum,
+        dynamics.resample_thermostat,
+    )
+
+
+@loop
+def advance_block(dynamics, scale, state, gradient, noise, stream, moment):
+    """`advance` for the form of the kinetics at hand: a = 1 and a = 2 need neither logarithms nor powers."""
+    kinetics = dynamics.kinetics
+    shape = shape_of(kinetics)
+    if shape == 1:
+        linear = as_linear(kinetics)
+        own = with_parts(dynamics, linear, scale)
+        return advance(dynamics.integrator, linear, own, state, gradient, noise, stream, moment)
+    if shape == 2:
+        root = as_root(kinetics)
+        own = with_parts(dynamics, root, scale)
+        return advance(dynamics.integrator, root, own, state, gradient, noise, stream, moment)
+    own = with_parts(dynamics, kinetics, scale)
+    return advance(dynamics.integrator, kinetics, own, state, gradient, noise, stream, moment)
+
+
+@loop
+def update(dynamics, state, gradient, noise, row, stream, step, before, h):
+    """One step of a chain, given the gradient at state.theta, in place. Gives back Σ p K'(p).
+
+    `row` is where this step's normals stand in the buffers; a vector longer than a block fills them here instead.
+    """
+    dim, width = state.theta.size, noise.theta.shape[1]
+    if width == dim:
+        own = Noise(noise.p[row], noise.theta[row], noise.xi[row])
+        return advance_block(dynamics, dynamics.scale, state, gradient, own, stream, Moment(step, before, h, 0))
+    virial = h - h
+    for low in range(0, dim, width):
+        high = min(low + width, dim)
+        fill_noise(dynamics, noise, 1, stream, step, low)
+        block = State(
+            state.theta[low:high],
+            state.p[low:high],
+            state.xi[low:high],
+            state.center[low:high],
+            state.pending[low:high],
+        )
+        own = Noise(noise.p[0], noise.theta[0], noise.xi[0])
+        virial += advance_block(
+            dynamics,
+            part(dynamics.scale, low, high),
+            block,
+            gradient[low:high],
+            own,
+            stream,
+            Moment(step, before, h, low),
+        )
+    return virial
+
+
+@kernel
+def update_once(dynamics, state, gradient, noise, stream, step, before, h):
+    """One step for people who own the loop: noise, then the update."""
+    if noise.theta.shape[1] == state.theta.size:
+        fill_noise(dynamics, noise, 1, stream, step, 0)
+    return update(dynamics, state, gradient, noise, 0, stream, step, before, h)
+
+
+BEFORE_THE_FIRST_STEP = (1 << 48) - 1  # the address of what is drawn at the start: a step that no run reaches
+
+
+@kernel
+def draw_momenta(dynamics, p, stream):
+    """The momenta a chain starts with."""
+    resample_momentum(dynamics, p, stream, BEFORE_THE_FIRST_STEP, 0)

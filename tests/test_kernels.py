@@ -1,0 +1,101 @@
+"""The disk cache: hit by a second process, never stale, blind to numbers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from sgmcmc.kernels import fingerprint
+
+PARTS = """
+from typing import NamedTuple
+from sgmcmc.dispatch import implements, open_function
+
+FACTOR = 2.0
+
+@open_function
+def change(rule, x):
+    "What a rule makes of x."
+
+class Rule(NamedTuple):
+    by: float
+
+def helper(x):
+    return x
+
+@implements(change, Rule)
+def _(rule, x):
+    return FACTOR * x * rule.by
+"""
+
+KERNEL = """
+from sgmcmc.kernels import kernel
+from parts import change
+
+@kernel
+def apply(rule, x):
+    return change(rule, x)
+"""
+
+SCRIPT = """
+import sys
+from kernels_of_mine import apply
+from parts import Rule
+print(apply(Rule(3.0), 5.0), sum(apply.stats.cache_hits.values()))
+apply(Rule(4.0), 6.0)
+assert len(apply.overloads) == 1, "another value compiled something"
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    for name, text in (("parts.py", PARTS), ("kernels_of_mine.py", KERNEL), ("script.py", SCRIPT)):
+        (tmp_path / name).write_text(textwrap.dedent(text))
+    return tmp_path
+
+
+def run(folder) -> tuple[float, int]:
+    """What the script printed: the result, and how many kernels came from the cache."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    value, hits = done.stdout.split()
+    return float(value), int(hits)
+
+
+def test_a_second_process_finds_the_kernel_and_an_edited_leaf_is_never_run_stale(project):
+    assert run(project) == (30.0, 0)
+    assert run(project) == (30.0, 1)
+    parts = project / "parts.py"
+    parts.write_text(parts.read_text().replace("FACTOR * x", "FACTOR + x"))  # another file than the kernel's
+    assert run(project) == (17.0, 0)
+    parts.write_text(parts.read_text().replace("FACTOR = 2.0", "FACTOR = 3.0"))  # a value that the leaf reads
+    assert run(project) == (18.0, 0)
+    assert run(project) == (18.0, 1)
+
+
+def make(constant, inner):
+    def outer(x):
+        return inner(x) + constant
+
+    return outer
+
+
+def square(x):
+    return x * x
+
+
+def cube(x):
+    return x * x * x
+
+
+def test_a_fingerprint_sees_closures_and_the_functions_behind_them():
+    assert fingerprint(make(1, square)) == fingerprint(make(1, square))
+    assert fingerprint(make(1, square)) != fingerprint(make(2, square))
+    assert fingerprint(make(1, square)) != fingerprint(make(1, cube))
