@@ -1,1 +1,41 @@
-"""Stochastic-gradient MCMC you can trust."""
+"""Stochastic-gradient MCMC you can trust: modular samplers on NumPy and Numba.
+
+import sgmcmc as sg
+
+model = sg.models.LogisticRegression(X, y, prior=sg.priors.Gaussian(scale=10.0))
+trace = sg.sample(model, sg.SGMGTD(step_size=1e-3, a=2), draws=5000, warmup=1000, chains=4, batch_size=16, seed=1)
+trace.summary()
+"""
+
+__version__ = "0.1.0"
+
+from sgmcmc import integrators, kinetics, minibatch, models, priors, schedules, thermostats
+from sgmcmc.checks import DivergenceError
+from sgmcmc.dispatch import implements
+from sgmcmc.potentials import Potential, check_gradient
+from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
+from sgmcmc.samplers import Sampler
+from sgmcmc.sampling import sample
+from sgmcmc.trace import Trace
+
+__all__ = [
+    "SGHMC",
+    "SGLD",
+    "SGMGT",
+    "SGMGTD",
+    "SGNHT",
+    "DivergenceError",
+    "Potential",
+    "Sampler",
+    "Trace",
+    "check_gradient",
+    "implements",
+    "integrators",
+    "kinetics",
+    "minibatch",
+    "models",
+    "priors",
+    "sample",
+    "schedules",
+    "thermostats",
+]

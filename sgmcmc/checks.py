@@ -44,9 +44,10 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     """A whole number in [low, high]."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral | np.integer):
         raise TypeError(f"{name}={value!r} is not a whole number; give {_span(low, high)}")
-    if value < low or (high is not None and value > high):
+    n = int(value)
+    if n < low or (high is not None and n > high):
         raise ValueError(f"{name}={value!r} is out of range; give {_span(low, high)}")
-    return int(value)
+    return n
 
 
 def _span(low: int, high: int | None) -> str:

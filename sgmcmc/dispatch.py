@@ -27,6 +27,7 @@ import itertools
 import types as pytypes
 from collections.abc import Callable, Iterator
 from typing import Any
+from typing import overload as typing_overload
 
 import numpy as np
 from numba import types
@@ -84,7 +85,7 @@ class OpenFunction:
         if key is None:
             return None
         found = self.implementations[key]
-        return found(*classes) if key in self.made_by_type else found  # type: ignore[no-any-return]
+        return found(*classes) if key in self.made_by_type else found
 
     def __call__(self, *args: Any) -> Any:
         classes = tuple(np.float64 if type(a) is float else type(a) for a in args[: self.on])
@@ -109,6 +110,13 @@ def open_functions() -> Iterator[OpenFunction]:
     return iter(_OPEN_FUNCTIONS)
 
 
+Decorator = Callable[[Callable[..., Any]], Any]
+
+
+@typing_overload
+def open_function(stub: Callable[..., Any], *, on: int = ..., inline: bool = ..., fastmath: Any = ...) -> Any: ...
+@typing_overload
+def open_function(*, on: int = ..., inline: bool = ..., fastmath: Any = ...) -> Decorator: ...
 def open_function(
     stub: Callable[..., Any] | None = None,
     *,
@@ -134,6 +142,10 @@ def leaf(function: Callable[..., Any]) -> Any:
     return _closed(function, open_function(function, on=0))
 
 
+@typing_overload
+def loop(function: Callable[..., Any], *, allocates: bool = ...) -> Any: ...
+@typing_overload
+def loop(*, allocates: bool = ...) -> Decorator: ...
 def loop(function: Callable[..., Any] | None = None, *, allocates: bool = False) -> Any:
     """A loop over arrays that serves every type: compiled with weak literals, its sums free to be reordered."""
     if function is None:
@@ -253,7 +265,7 @@ def _class_of(numba_type: Any) -> type | None:
     if isinstance(numba_type, types.BaseTuple):
         return tuple
     if isinstance(numba_type, types.Number | types.Boolean):
-        return as_dtype(types.unliteral(numba_type)).type  # type: ignore[no-any-return]
+        return as_dtype(types.unliteral(numba_type)).type
     return None
 
 

@@ -23,11 +23,12 @@ from sgmcmc.kinetics import Overdamped, velocity_and_excess
 from sgmcmc.letters import (
     at,
     begin_diffusion,
+    compensate,
     drift,
     end_diffusion,
     kick,
     plain_kick,
-    resample_momentum,
+    refresh,
     rub,
     thermalise,
 )
@@ -75,6 +76,8 @@ class State(NamedTuple):
     p: Any
     xi: Any
     center: Any  # μ, where ξ is pulled to
+    loss: Any  # running mean of ξ K'², from which an adaptive centre is learnt
+    bend: Any  # running mean of K''
     pending: Any  # the half of the θ-noise that is still to come
 
 
@@ -102,13 +105,12 @@ def advance(integrator, kinetics, dynamics, state, gradient, noise, stream, mome
 
 @open_function(on=0, inline=False, fastmath=LOOP)
 def move_thermostat(dynamics, state, noise, moment, tau):
-    """X: learn the centre, then an Ornstein–Uhlenbeck step of ξ, or a fresh draw of it when its turn has come."""
+    """X: an Ornstein–Uhlenbeck step of ξ, or a fresh draw of it when its turn has come."""
 
 
 @implements(move_thermostat)
 def _(dynamics, state, noise, moment, tau):
     thermostat, xi, center = dynamics.thermostat, state.xi, state.center
-    thermostats.learn_center(thermostat, xi, center, moment.step)
     if is_turn(dynamics.resample_thermostat, moment.step):
         thermostats.resample(thermostat, xi, center, noise.xi, state.theta.size, dynamics.temperature)
     elif dynamics.sigma_xi > 0.0:
@@ -146,15 +148,23 @@ def _(integrator, kinetics, dynamics, state, gradient, noise, stream, moment):
     move_thermostat(dynamics, state, noise, moment, w)
     kick(dynamics, p, gradient, noise.p, w, injected(dynamics))
     rub(dynamics, p, xi, 0.5 * h)
-    if is_turn(dynamics.resample_momentum, moment.step):
-        drift(dynamics.thermostat, dynamics, theta, p, xi, 0.5 * h)
-        resample_momentum(dynamics, p, stream, moment.step, moment.first)
+    learning = thermostats.is_learning(dynamics.thermostat, moment.step)
+    resampling = is_turn(dynamics.resample_momentum, moment.step)
+    if learning or resampling:
+        # Both need the middle of A: half of it before, half after.
         virial = drift(dynamics.thermostat, dynamics, theta, p, xi, 0.5 * h)
+        if learning:
+            thermostats.learn(dynamics.thermostat, dynamics, state, moment.step)
+        if resampling:
+            refresh(dynamics, state, stream, moment)
+        drift(dynamics.thermostat, dynamics, theta, p, xi, 0.5 * h)
     else:
         virial = drift(dynamics.thermostat, dynamics, theta, p, xi, h)
+    if dynamics.sigma_theta > 0.0:
+        compensate(dynamics, state, h)
     rub(dynamics, p, xi, 0.5 * h)
     if dynamics.sigma_theta > 0.0:
-        begin_diffusion(dynamics, theta, state.pending, noise.theta, h)
+        begin_diffusion(dynamics, state, noise.theta, h)
     return virial
 
 
@@ -167,13 +177,20 @@ def _(integrator, kinetics, dynamics, state, gradient, noise, stream, moment):
     move_thermostat(dynamics, state, noise, moment, w)
     plain_kick(dynamics, p, gradient, w)
     before = drift(dynamics.thermostat, dynamics, theta, p, xi, 0.5 * h)
+    learning = thermostats.is_learning(dynamics.thermostat, moment.step)
+    if learning:  # before and after O, because the mean of the two is the middle
+        thermostats.learn(dynamics.thermostat, dynamics, state, moment.step)
     if is_turn(dynamics.resample_momentum, moment.step):
-        resample_momentum(dynamics, p, stream, moment.step, moment.first)
+        refresh(dynamics, state, stream, moment)
     else:
         thermalise(kinetics, dynamics, p, xi, noise.p, h, injected(dynamics))
+    if learning:
+        thermostats.learn(dynamics.thermostat, dynamics, state, moment.step)
     after = drift(dynamics.thermostat, dynamics, theta, p, xi, 0.5 * h)
     if dynamics.sigma_theta > 0.0:
-        begin_diffusion(dynamics, theta, state.pending, noise.theta, h)
+        compensate(dynamics, state, h)
+    if dynamics.sigma_theta > 0.0:
+        begin_diffusion(dynamics, state, noise.theta, h)
     return 0.5 * (before + after)
 
 
@@ -185,7 +202,7 @@ def overdamped_step(dynamics, state, gradient, noise, moment):
 @implements(overdamped_step)
 def _(dynamics, state, gradient, noise, moment):
     end_diffusion(dynamics, state.theta, state.pending, gradient, 0.5 * (moment.before + moment.h))
-    begin_diffusion(dynamics, state.theta, state.pending, noise.theta, moment.h)
+    begin_diffusion(dynamics, state, noise.theta, moment.h)
     return moment.h - moment.h
 
 
@@ -215,7 +232,8 @@ def _(integrator, kinetics, dynamics, state, gradient, noise, stream, moment):
     thermostat, temperature = dynamics.thermostat, dynamics.temperature
     noise_theta = math.sqrt(2.0 * dynamics.sigma_theta * temperature * h)
     noise_p = math.sqrt(2.0 * injected(dynamics) * h)
-    thermostats.learn_center(thermostat, xi, state.center, moment.step)
+    if thermostats.is_learning(thermostat, moment.step):
+        thermostats.learn(thermostat, dynamics, state, moment.step)
     virial, heat = h - h, h - h
     for i in range(p.size):
         s = at(dynamics.scale, i)
@@ -231,5 +249,5 @@ def _(integrator, kinetics, dynamics, state, gradient, noise, stream, moment):
     if is_turn(dynamics.resample_thermostat, moment.step):
         thermostats.resample(thermostat, xi, state.center, noise.xi, theta.size, temperature)
     if is_turn(dynamics.resample_momentum, moment.step):
-        resample_momentum(dynamics, p, stream, moment.step, moment.first)
+        refresh(dynamics, state, stream, moment)
     return virial

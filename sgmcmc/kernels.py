@@ -11,6 +11,7 @@ in a user's module, would silently run the old machine code. Ours holds
 
 from __future__ import annotations
 
+import enum
 import functools
 import hashlib
 import types as pytypes
@@ -85,7 +86,7 @@ def _implementations_fingerprint(cls: type) -> bytes:
     digest.update(repr(getattr(cls, "_fields", ())).encode())
     for function in open_functions():
         for key, implementation in sorted(function.implementations.items(), key=repr):
-            if not _in_package(implementation) and (cls in key or set(key) == {object}):
+            if not _in_package(implementation) and any(base in cls.__mro__ for base in key):
                 digest.update(f"{function.__name__} {[_name(c) for c in key]}".encode())
                 digest.update(fingerprint(implementation))
     return digest.digest()
@@ -111,6 +112,7 @@ def fingerprint(value: Any) -> bytes:
 
 def _absorb(value: Any, digest: Any, seen: set[int]) -> None:
     if isinstance(value, Dispatcher):
+        digest.update(repr(sorted(value.targetoptions.items(), key=repr)).encode())
         value = value.py_func
     if isinstance(value, pytypes.FunctionType):
         digest.update(f"{value.__module__}.{value.__qualname__}".encode())
@@ -133,7 +135,7 @@ def _absorb(value: Any, digest: Any, seen: set[int]) -> None:
             _absorb(implementation, digest, seen)
     elif isinstance(value, type | pytypes.ModuleType | pytypes.BuiltinFunctionType | np.ufunc):
         digest.update(str(getattr(value, "__name__", value)).encode())
-    elif isinstance(value, int | float | complex | str | bytes | bool | None | np.generic):
+    elif isinstance(value, int | float | complex | str | bytes | bool | None | np.generic | enum.Enum):
         digest.update(f"{type(value).__name__}{value!r}".encode())
     else:
         digest.update(f"{type(value).__module__}.{type(value).__qualname__}".encode())

@@ -3,6 +3,7 @@
     G  gradient kick          dp = −∇U dt                      kick
     N  momentum noise         dp = √(2 D) dW                   (fused with the kick, or in O)
     B  friction flow          dp = −f K'(p) dt                 rub
+    R  resampling             p from exp(−K/T)                 refresh
     O  friction and noise     dp = −f K'(p) dt + √(2 D) dW     thermalise
     A  drift                  dθ = K'(p) dt,  dξ = γ (K'² − T K'') dt     drift
     X  thermostat noise       thermostats.relax
@@ -21,15 +22,17 @@ import numpy as np
 
 from sgmcmc.dispatch import LOOP, implements, leaf, like, loop, open_function
 from sgmcmc.elementary import exp, expm1
-from sgmcmc.kinetics import Gaussian, draw, friction_flow, velocity_and_excess
-from sgmcmc.thermostats import FixedFriction, PerChain, PerCoordinate, friction
+from sgmcmc.kinetics import Gaussian, draw, energy, friction_flow, velocity_and_excess
+from sgmcmc.thermostats import FixedFriction, PerChain, PerCoordinate, account, crosstalk, friction
 
 __all__ = [
     "begin_diffusion",
+    "compensate",
     "drift",
     "end_diffusion",
     "kick",
     "part",
+    "refresh",
     "resample_momentum",
     "rub",
     "thermalise",
@@ -162,12 +165,24 @@ def _(thermostat, dynamics, theta, p, xi, tau):
 
 
 @loop
-def begin_diffusion(dynamics, theta, pending, normals, tau):
+def begin_diffusion(dynamics, state, normals, tau):
     """First half of L: θ moves by half its noise, ½√(2σ_θTτ) n. The gradient is taken there, and there is the draw."""
+    theta, pending = state.theta, state.pending
     amplitude = 0.5 * math.sqrt(2.0 * dynamics.sigma_theta * dynamics.temperature * tau)
     for i in range(theta.size):
-        pending[i] = amplitude * normals[i]
+        left = 1.0 - crosstalk(dynamics.thermostat, dynamics, state.center, i)
+        pending[i] = amplitude * math.sqrt(left) * normals[i]
         theta[i] += at(dynamics.scale, i) * pending[i]
+
+
+@loop
+def compensate(dynamics, state, tau):
+    """Goes with A where θ has noise of its own: θ ← θ − 2c τ s K'(p), c the crosstalk of the gradient noise."""
+    theta, p = state.theta, state.p
+    for i in range(theta.size):
+        v, _excess = velocity_and_excess(dynamics.kinetics, p[i], dynamics.temperature)
+        c = crosstalk(dynamics.thermostat, dynamics, state.center, i)
+        theta[i] -= 2.0 * c * tau * at(dynamics.scale, i) * v
 
 
 @loop
@@ -184,3 +199,14 @@ def resample_momentum(dynamics, p, stream, step, first):
     """Draw p afresh from exp(−K/T), coordinate by coordinate."""
     for i in range(p.size):
         p[i] = draw(dynamics.kinetics, dynamics.temperature, stream, step, first + i)
+
+
+@loop
+def refresh(dynamics, state, stream, moment):
+    """R: fresh momenta; the energy that went with the old ones is entered into the thermostat's balance."""
+    p, dim = state.p, state.p.size
+    for i in range(dim):
+        old = energy(dynamics.kinetics, p[i])
+        p[i] = draw(dynamics.kinetics, dynamics.temperature, stream, moment.step, moment.first + i)
+        heat = old - energy(dynamics.kinetics, p[i])
+        account(dynamics.thermostat, state.loss, i, dim, heat, moment.step, moment.h)

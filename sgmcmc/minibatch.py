@@ -43,7 +43,7 @@ class EpochShuffle(NamedTuple):
 
 
 Minibatch = FullData | WithReplacement | WithoutReplacement | EpochShuffle
-_KINDS = {"replacement": WithReplacement, "no-replacement": WithoutReplacement, "shuffle": EpochShuffle}
+_KINDS: dict[str, Any] = {"replacement": WithReplacement, "no-replacement": WithoutReplacement, "shuffle": EpochShuffle}
 
 
 def as_minibatch(batch_size: int | None, kind: str, n_rows: int) -> Minibatch:
@@ -59,7 +59,7 @@ def as_minibatch(batch_size: int | None, kind: str, n_rows: int) -> Minibatch:
             f"batch_size={size} is larger than the data set of {n_rows} rows; "
             f"choose 1 to {n_rows}, or None for the full gradient"
         )
-    return _KINDS[kind](size)
+    return _KINDS[kind](size)  # type: ignore[no-any-return]
 
 
 def row_buffer(minibatch: Any, n_rows: int) -> NDArray[np.int64]:

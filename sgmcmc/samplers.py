@@ -186,11 +186,16 @@ class Sampler:
         dynamics = self.dynamics(dim, dtype)
         momentum = 0 if isinstance(self.kinetics, Overdamped) else dim
         half_noise = self.sigma_theta > 0.0 and not isinstance(self.integrator, Euler)
+        n_xi = variables(self.thermostat, dim)
+        bend = float(curvature(self.kinetics, 1.0)) if n_xi else 1.0  # a first guess at E[K''], soon forgotten
+        bend = bend if bend > 0.0 else 1.0
         state = State(
             theta.copy(),
             np.zeros(momentum, dtype),
-            np.full(variables(self.thermostat, dim), self.sigma_p, dtype),
-            np.full(variables(self.thermostat, dim), self.sigma_p, dtype),
+            np.full(n_xi, self.sigma_p, dtype),
+            np.full(n_xi, self.sigma_p, dtype),
+            np.full(n_xi, self.sigma_p * self.temperature * bend, dtype),
+            np.full(n_xi, bend, dtype),
             np.zeros(dim if half_noise else 0, dtype),
         )
         if p is not None:
@@ -239,9 +244,9 @@ class ChainState(NamedTuple):
 
 def in_precision(value: Any, dtype: DTypeLike) -> Any:
     """A part with its numbers and float arrays in the given precision, recursively; whole numbers stay whole."""
-    kind = np.dtype(dtype).type
+    kind: Any = np.dtype(dtype).type
     if isinstance(value, tuple) and hasattr(value, "_make"):
-        return type(value)._make(in_precision(v, dtype) for v in value)  # type: ignore[attr-defined]
+        return type(value)._make(in_precision(v, dtype) for v in value)
     if isinstance(value, tuple):
         return tuple(in_precision(v, dtype) for v in value)
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":

@@ -2,8 +2,8 @@
 
 The thermostat variable ξ *is* the friction: dp = −∇U dt − ξ K'(p) dt + …, with dξ = γ (K'² − T K'') dt − (σ_ξ/γ)(ξ − μ) dt
 + √(2 σ_ξ T) dW. Its invariant law is N(μ, γT). With exact gradients μ = σ_p. Unknown gradient noise shifts the mean of ξ; a
-fixed μ then pulls ξ back whenever it is resampled or σ_ξ > 0, and the chain runs hot. ``center="adaptive"`` lets μ follow ξ
-with a gain that vanishes like 1/t, which restores E[K'² − T K''] = 0 whatever the gradient noise is.
+fixed μ then pulls ξ back whenever it is resampled or σ_ξ > 0, and the chain runs hot. ``center="adaptive"`` learns μ from the
+balance of friction and noise, with a gain that vanishes like 1/t, so that E[K'² − T K''] = 0 whatever the gradient noise is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from sgmcmc import checks
 from sgmcmc.dispatch import LOOP, implements, leaf, like, open_function
 from sgmcmc.elementary import exp, expm1
+from sgmcmc.kinetics import velocity_and_excess
 
 __all__ = ["FixedFriction", "NoseHoover", "PerChain", "PerCoordinate"]
 
@@ -65,7 +66,7 @@ def NoseHoover(gamma: float = 1.0, per: str = "coordinate", center: str | None =
     ----------
     gamma : how fast the friction answers; above 0.
     per : "coordinate" (one ξ for each) or "chain" (one ξ for all).
-    center : "fixed" (μ = σ_p, the paper's), "adaptive" (μ follows ξ, with vanishing gain), or None: adaptive where it
+    center : "fixed" (μ = σ_p, the paper's), "adaptive" (μ is learnt, with vanishing gain), or None: adaptive where it
         matters (σ_ξ > 0 or ξ is resampled), fixed otherwise.
     """
     checks.number("gamma", gamma, 0.0, open_low=True)
@@ -121,19 +122,24 @@ def _(thermostat, dim):
     return like(thermostat.gamma, dim)
 
 
-@leaf
-def center_gain(step):
-    """How far the centre μ moves towards ξ at this step: 1 at first, then 4/t.
+LEARN_EVERY = 7  # steps; coprime to the usual resampling periods, so that it meets all their phases alike
+MEMORY = 1000.0  # steps that the first guess μ = σ_p is worth
 
-    A plain running mean (gain 1/t) is slow: ξ itself is pulled to the μ that is being learnt, by a fraction κ, so the error
-    decays as t^−(1−κ). With 4/t it decays as t^−4(1−κ), at about twice the scatter.
-    """
-    return min(1.0, 4.0 / (step + 1.0))
+
+@leaf
+def learning_gain(step):
+    """The weight of the sample at this step in running means whose weights grow like t: 2/t in the long run, per step."""
+    return min(1.0, 2.0 * LEARN_EVERY / (step + MEMORY))
 
 
 @open_function(inline=False, fastmath=LOOP)
-def learn_center(thermostat, xi, center, step):
-    """Let an adaptive centre μ follow ξ."""
+def learn(thermostat, dynamics, state, step):
+    """Let the centre follow the friction that balances the noise, whatever its sources are.
+
+    In a stationary state friction and resampling take out of the momentum what all the noise D puts in: E[ξ K'²] + heat of
+    resampling = D E[K'']. The centre is μ = D/T. Running means of both sides give D even while ξ is held away from μ; the
+    mean of ξ itself would not, since ξ is being pulled to the very μ that it should teach.
+    """
 
 
 @open_function(inline=False, fastmath=LOOP)
@@ -146,8 +152,43 @@ def resample(thermostat, xi, center, normals, dim, temperature):
     """An exact draw of ξ from its invariant law N(μ, vT)."""
 
 
-@implements(learn_center, FixedFriction)
-def _(thermostat, xi, center, step):
+@open_function
+def crosstalk(thermostat, dynamics, center, i):
+    """c = σ_θ D_B/T, where D_B = (μ − σ_p) T is the diffusion that gradient noise was found to bring into p.
+
+    The same noise enters θ through −σ_θ ∇U: it adds σ_θ² D_B to the diffusion of θ and correlates it with that of p by
+    σ_θ D_B. The law is restored, to leading order, by injecting 1 − c of the θ-noise and moving θ with (1 − 2c) K'(p).
+    """
+
+
+@implements(crosstalk)
+def _(thermostat, dynamics, center, i):
+    return dynamics.sigma_theta - dynamics.sigma_theta
+
+
+@implements(crosstalk, _NoseHoover)
+def _(thermostat, dynamics, center, i):
+    found = dynamics.sigma_theta * (center[i % center.size] - dynamics.sigma_p)
+    return thermostat.adaptive * min(max(found, 0.0), 0.5)
+
+
+@open_function
+def is_learning(thermostat, step):
+    """Whether this step is one of those from which an adaptive centre is learnt."""
+
+
+@implements(is_learning, FixedFriction)
+def _(thermostat, step):
+    return False
+
+
+@implements(is_learning, _NoseHoover)
+def _(thermostat, step):
+    return thermostat.adaptive > 0.0 and step % LEARN_EVERY == 0
+
+
+@implements(learn, FixedFriction)
+def _(thermostat, dynamics, state, step):
     return None
 
 
@@ -161,12 +202,55 @@ def _(thermostat, xi, center, normals, dim, temperature):
     return None
 
 
-@implements(learn_center, _NoseHoover)
-def _(thermostat, xi, center, step):
-    if thermostat.adaptive > 0.0:
-        gain = like(thermostat.gamma, center_gain(step))
-        for i in range(xi.size):
-            center[i] += gain * (xi[i] - center[i])
+@leaf
+def follow(thermostat, dynamics, state, i, loss, bend, gain):
+    """Put one sample of ξ K'² and K'' into the running means, and the centre where they say."""
+    state.loss[i] += gain * (loss - state.loss[i])
+    state.bend[i] += gain * (bend - state.bend[i])
+    # The injected noise alone asks for σ_p − B̂/T. Half of that is a floor that keeps an unlucky start from running away;
+    # a floor at the whole would cool the chain, since the scatter of the estimate would then be one-sided.
+    least = 0.5 * (dynamics.sigma_p - dynamics.noise_estimate / dynamics.temperature)
+    found = max(least, state.loss[i] / (dynamics.temperature * state.bend[i]))
+    state.center[i] = found if state.bend[i] > 0.0 else state.center[i]  # K'' can be negative where K is concave
+
+
+@open_function
+def account(thermostat, loss, i, dim, heat, step, h):
+    """Enter the energy `heat` that fresh momenta took out of coordinate i into the balance that `learn` keeps."""
+
+
+@implements(account)
+def _(thermostat, loss, i, dim, heat, step, h):
+    return None
+
+
+@implements(account, _NoseHoover)
+def _(thermostat, loss, i, dim, heat, step, h):
+    # A sample of `learn` stands for LEARN_EVERY steps; so much power is the heat, spread over them.
+    power = heat / (h * like(h, LEARN_EVERY)) if h > 0.0 else h
+    share = like(h, learning_gain(step)) / sharers(thermostat, dim)
+    loss[i % loss.size] += thermostat.adaptive * share * power
+
+
+@implements(learn, PerCoordinate)
+def _(thermostat, dynamics, state, step):
+    gain = like(thermostat.gamma, learning_gain(step))
+    for i in range(state.p.size):
+        v, excess = velocity_and_excess(dynamics.kinetics, state.p[i], dynamics.temperature)
+        bend = (v * v - excess) / dynamics.temperature
+        follow(thermostat, dynamics, state, i, state.xi[i] * v * v, bend, gain)
+
+
+@implements(learn, PerChain)
+def _(thermostat, dynamics, state, step):
+    gain = like(thermostat.gamma, learning_gain(step))
+    squares, bends = gain - gain, gain - gain
+    for i in range(state.p.size):
+        v, excess = velocity_and_excess(dynamics.kinetics, state.p[i], dynamics.temperature)
+        squares += v * v
+        bends += (v * v - excess) / dynamics.temperature
+    n = like(gain, state.p.size)
+    follow(thermostat, dynamics, state, 0, state.xi[0] * squares / n, bends / n, gain)
 
 
 @implements(relax, _NoseHoover)

@@ -113,6 +113,8 @@ def update(dynamics, state, gradient, noise, row, stream, step, before, h):
             state.p[low:high],
             state.xi[low:high],
             state.center[low:high],
+            state.loss[low:high],
+            state.bend[low:high],
             state.pending[low:high],
         )
         own = Noise(noise.p[0], noise.theta[0], noise.xi[0])

@@ -96,7 +96,9 @@ def test_a_subclass_inherits_the_implementation_of_its_base():
     assert compiled_total(AddingMore(1.5), np.arange(4.0)) == compiled_total(Adding(1.5), np.arange(4.0))
 
 
-@pytest.mark.parametrize(("one", "two", "expected"), [(Doubling, Adding, 2), (Doubling, Doubling, 1), (Adding, Adding, 0)])
+@pytest.mark.parametrize(
+    ("one", "two", "expected"), [(Doubling, Adding, 2), (Doubling, Doubling, 1), (Adding, Adding, 0)]
+)
 def test_the_most_specific_pair_of_types_wins(one, two, expected):
     assert meet(one(1.0), two(1.0)) == expected
     assert compiled_meet(one(1.0), two(1.0)) == expected

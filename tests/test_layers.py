@@ -10,10 +10,15 @@ import sgmcmc
 ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
-    {"checks", "dispatch", "kernels"},
-    {"floats", "elementary"},
-    {"rng", "variates"},
-    {"kinetics", "thermostats", "priors", "schedules"},
+    {"checks", "linking"},
+    {"dispatch"},
+    {"kernels", "floats", "philox"},
+    {"elementary"},
+    {"normals"},
+    {"variates"},
+    {"rng"},
+    {"kinetics", "priors", "schedules"},
+    {"thermostats"},
     {"letters", "minibatch", "potentials"},
     {"integrators"},
     {"update"},

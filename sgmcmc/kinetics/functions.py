@@ -1,0 +1,151 @@
+"""What a kinetics can do: open functions on its type, and what follows for any type from three of them.
+
+A kinetics K(p) is an even function of one momentum; the momentum law at temperature T is exp(−K(p)/T). A new kinetics
+gives `energy`, `velocity` and `curvature`. The rest has a fallback here, and `tabulated` gives it a momentum law.
+Every function takes and returns scalars of one precision, float32 or float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sgmcmc.dispatch import implements, leaf, like, open_function
+from sgmcmc.elementary import exp
+
+__all__ = [
+    "acceptance",
+    "as_linear",
+    "as_root",
+    "curvature",
+    "draw",
+    "energy",
+    "friction_flow",
+    "inverse_mass",
+    "log_normaliser",
+    "shape_of",
+    "velocity",
+    "velocity_and_excess",
+]
+
+
+@open_function
+def energy(kinetics: Any, p: Any) -> Any:
+    """K(p)."""
+
+
+@open_function
+def velocity(kinetics: Any, p: Any) -> Any:
+    """K'(p)."""
+
+
+@open_function
+def curvature(kinetics: Any, p: Any) -> Any:
+    """K''(p)."""
+
+
+@open_function
+def inverse_mass(kinetics: Any, p: Any) -> Any:
+    """K'(p)/p, even and not negative; its limit K''(0) at p = 0."""
+
+
+@open_function
+def velocity_and_excess(kinetics: Any, p: Any, temperature: Any) -> Any:
+    """K'(p) and K'(p)² − T K''(p), whose mean under the momentum law is 0: what the thermostat is driven by."""
+
+
+@open_function
+def friction_flow(kinetics: Any, p: Any, rate_time: Any) -> Any:
+    """Where dp = −f K'(p) dt takes p within a time τ, with rate_time = f τ of either sign."""
+
+
+@open_function(inline=False)
+def draw(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> Any:
+    """An exact draw of p from exp(−K(p)/T), at the address (stream, step, index)."""
+
+
+@open_function
+def log_normaliser(kinetics: Any, temperature: Any) -> Any:
+    """log ∫ exp(−K(p)/T) dp, in plain Python."""
+
+
+@open_function
+def acceptance(kinetics: Any, temperature: Any) -> Any:
+    """The mean acceptance of the rejection step in `draw` (1 where nothing is rejected), in plain Python."""
+
+
+@open_function
+def shape_of(kinetics: Any) -> Any:
+    """Which special form serves this value of a kinetics: 1 `as_linear`, 2 `as_root`, 0 none but its own."""
+
+
+@open_function
+def as_linear(kinetics: Any) -> Any:
+    """The special form of shape 1. A kinetics without one is its own, so that compiled code can ask any type."""
+
+
+@open_function
+def as_root(kinetics: Any) -> Any:
+    """The special form of shape 2. A kinetics without one is its own, so that compiled code can ask any type."""
+
+
+@implements(inverse_mass)
+def _(kinetics: Any, p: Any) -> Any:
+    safe = p if p != 0.0 else p + 1.0
+    return velocity(kinetics, safe) / safe if p != 0.0 else curvature(kinetics, p)
+
+
+@implements(velocity_and_excess)
+def _(kinetics: Any, p: Any, temperature: Any) -> Any:
+    v = velocity(kinetics, p)
+    return v, v * v - temperature * curvature(kinetics, p)
+
+
+@leaf
+def _bounded(x: Any) -> Any:
+    """x, but at most 40 in size: e^±40 is as good as never and for ever, and still a float32."""
+    return (x if x < 40.0 else like(x, 40.0)) if x > -40.0 else like(x, -40.0)
+
+
+@leaf
+def _capped(x: Any) -> Any:
+    return x if x < 1e30 else like(x, 1e30)
+
+
+@implements(friction_flow)
+def _(kinetics: Any, p: Any, rate_time: Any) -> Any:
+    # Second order and stable for every step: q = p e^{−½ fτ K'(p)/p} is half way, then p ← p e^{−fτ K'(q)/q}.
+    # Where K'(p)/p has no bound (stiff laws, near 0) it is taken as 1e30, and q is kept from 0 and from infinity.
+    q = p * exp(_bounded(-0.5 * rate_time * _capped(inverse_mass(kinetics, p))))
+    return p * exp(-rate_time * _capped(inverse_mass(kinetics, q)))
+
+
+@implements(shape_of)
+def _(kinetics: Any) -> Any:
+    return 0
+
+
+@implements(as_linear)
+def _(kinetics: Any) -> Any:
+    return kinetics
+
+
+@implements(as_root)
+def _(kinetics: Any) -> Any:
+    return kinetics
+
+
+@implements(acceptance)
+def _(kinetics: Any, temperature: Any) -> Any:
+    return 1.0
+
+
+@implements(log_normaliser)
+def _(kinetics: Any, temperature: Any) -> Any:
+    # ∫ exp(−K/T) dp = 2 ∫ exp(y − K(e^y)/T) dy with y = log p: the trapezium rule converges exponentially.
+    y = np.arange(-300.0, 690.0, 1.0 / 16.0)
+    with np.errstate(all="ignore"):
+        log_weight = y - np.array([energy(kinetics, p) for p in np.exp(y)]) / temperature
+    top = log_weight.max()
+    return float(top + np.log(np.exp(log_weight - top).sum() / 8.0))

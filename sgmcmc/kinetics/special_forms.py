@@ -1,0 +1,187 @@
+"""Monomial gamma kinetics without powers: a = 1 with order 1, and a = 2 with order 3.
+
+They are the same functions as `MonomialGamma`'s for these values, several times faster. Array loops ask `shape_of` once
+and run on `as_linear` or `as_root`, so that the user sees one type and a new value never compiles anything.
+Notation as in `monomial_gamma`. Softenings are finite here: the stiff law keeps the general form.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sgmcmc.dispatch import implements, leaf, like
+from sgmcmc.elementary import exp, expm1, log1p, softplus, tanh
+from sgmcmc.kinetics.functions import (
+    as_linear,
+    as_root,
+    curvature,
+    energy,
+    friction_flow,
+    inverse_mass,
+    shape_of,
+    velocity,
+    velocity_and_excess,
+)
+from sgmcmc.kinetics.monomial_gamma import TINY, MonomialGamma, exponents, radial_energy
+
+__all__ = ["LinearMonomial", "RootMonomial"]
+
+
+class LinearMonomial(NamedTuple):
+    """a = 1, r = 1: K = |p|/m + (2/c) log(1 + e^{−c|p|/m})."""
+
+    softening: float
+    mass: float
+
+
+class RootMonomial(NamedTuple):
+    """a = 2, r = 3: K = s + (2/c) log(1 + e^{−cs}) + (1 − t²)/c with s = √|p|/m."""
+
+    softening: float
+    mass: float
+
+
+@implements(shape_of, MonomialGamma)
+def _(kinetics: Any) -> Any:
+    finite = kinetics.softening < 1e30
+    linear = finite & (kinetics.a == 1.0) & (kinetics.order == 1.0)
+    root = finite & (kinetics.a == 2.0) & (kinetics.order == 3.0)
+    return 1 if linear else (2 if root else 0)
+
+
+@implements(as_linear, MonomialGamma)
+def _(kinetics: Any) -> Any:
+    return LinearMonomial(kinetics.softening, kinetics.mass)
+
+
+@implements(as_root, MonomialGamma)
+def _(kinetics: Any) -> Any:
+    return RootMonomial(kinetics.softening, kinetics.mass)
+
+
+@leaf
+def _sech_squared(x: Any) -> Any:
+    """1 − tanh²x, right to the last digit also where it is tiny."""
+    e = exp(-2.0 * abs(x))
+    return 4.0 * e / ((1.0 + e) * (1.0 + e))
+
+
+# --- a = 1: with k = c/(2m), K' = tanh(kp)/m and K'' = (k/m)(1 − tanh²(kp)) ---
+
+
+@implements(energy, LinearMonomial)
+def _(kinetics: Any, p: Any) -> Any:
+    s = abs(p) / kinetics.mass
+    return s + (2.0 / kinetics.softening) * softplus(-kinetics.softening * s)
+
+
+@implements(velocity, LinearMonomial)
+def _(kinetics: Any, p: Any) -> Any:
+    inverse = 1.0 / kinetics.mass
+    return tanh(p * (0.5 * kinetics.softening * inverse)) * inverse
+
+
+@implements(curvature, LinearMonomial)
+def _(kinetics: Any, p: Any) -> Any:
+    inverse = 1.0 / kinetics.mass
+    k = 0.5 * kinetics.softening * inverse
+    return k * inverse * _sech_squared(k * p)
+
+
+@implements(inverse_mass, LinearMonomial)
+def _(kinetics: Any, p: Any) -> Any:
+    inverse = 1.0 / kinetics.mass
+    k = 0.5 * kinetics.softening * inverse
+    x = k * abs(p)
+    x = x if x > TINY else like(x, TINY)
+    e = expm1(-2.0 * x)
+    return -e / ((2.0 + e) * x) * (k * inverse)  # (tanh x)/x, with one division
+
+
+@implements(velocity_and_excess, LinearMonomial)
+def _(kinetics: Any, p: Any, temperature: Any) -> Any:
+    inverse = 1.0 / kinetics.mass
+    k = 0.5 * kinetics.softening * inverse
+    t = tanh(k * p)
+    v = t * inverse
+    return v, v * v - temperature * k * inverse * (1.0 - t * t)
+
+
+@implements(friction_flow, LinearMonomial)
+def _(kinetics: Any, p: Any, rate_time: Any) -> Any:
+    # Exact: y = k|p| obeys d sinh(y)/dt = −(fk/m) sinh(y), hence w = sinh(y) e^{−λ} with λ = fτk/m and y ← asinh(w).
+    # Beyond z = y − λ = 40, asinh(w) = log(2w) is linear in z; so z is cut there and the rest added.
+    inverse = 1.0 / kinetics.mass
+    k = 0.5 * kinetics.softening * inverse
+    y = k * abs(p)
+    z = y - rate_time * (k * inverse)
+    cut = z if z < 40.0 else like(z, 40.0)
+    w = -0.5 * exp(cut) * expm1(-2.0 * y)
+    y = (z - cut) + log1p(w + w * w / (1.0 + np.sqrt(1.0 + w * w)))
+    y = y * (1.0 / k)
+    return -y if p < 0.0 else y
+
+
+# --- a = 2: with q = t/s, K' = sign(p) q t²/(2m²), K'/p = q³/(2m⁴), K'' = (K'/p)(−½ + (3/2) 2x/sinh 2x) ---
+
+
+@leaf
+def _ratio(kinetics: Any, p: Any) -> Any:
+    """(s, t/s, t) with s = √|p|/m."""
+    s = np.sqrt(abs(p)) * (1.0 / kinetics.mass)
+    inside = s if s > TINY else like(s, TINY)
+    e = expm1(-kinetics.softening * inside)
+    q = -e / ((2.0 + e) * inside)  # tanh(cs/2)/s, with one division
+    return s, q, q * s
+
+
+@implements(exponents, RootMonomial)
+def _(kinetics: Any) -> Any:
+    return like(kinetics.mass, 2.0), like(kinetics.mass, 3.0)
+
+
+@implements(radial_energy, RootMonomial)
+def _(kinetics: Any, s: Any) -> Any:
+    c = kinetics.softening
+    return s + (2.0 * softplus(-c * s) + _sech_squared(0.5 * c * s)) / c
+
+
+@implements(energy, RootMonomial)
+def _(kinetics: Any, p: Any) -> Any:
+    return radial_energy(kinetics, np.sqrt(abs(p)) / kinetics.mass)
+
+
+@implements(velocity, RootMonomial)
+def _(kinetics: Any, p: Any) -> Any:
+    inverse = 1.0 / kinetics.mass
+    _s, q, t = _ratio(kinetics, p)
+    v = (0.5 * inverse * inverse) * q * t * t
+    return -v if p < 0.0 else v
+
+
+@implements(curvature, RootMonomial)
+def _(kinetics: Any, p: Any) -> Any:
+    inverse = 1.0 / kinetics.mass
+    s, q, _t = _ratio(kinetics, p)
+    fourth = inverse * inverse * inverse * inverse
+    # (K'/p) 2x/sinh 2x = q² (c/2)(1 − t²)/(2m⁴), as 2x/sinh 2x = x(1 − t²)/t
+    return 0.25 * fourth * q * q * (1.5 * kinetics.softening * _sech_squared(0.5 * kinetics.softening * s) - q)
+
+
+@implements(inverse_mass, RootMonomial)
+def _(kinetics: Any, p: Any) -> Any:
+    inverse = 1.0 / kinetics.mass
+    _s, q, _t = _ratio(kinetics, p)
+    return (0.5 * inverse * inverse * inverse * inverse) * q * q * q
+
+
+@implements(velocity_and_excess, RootMonomial)
+def _(kinetics: Any, p: Any, temperature: Any) -> Any:
+    inverse = 1.0 / kinetics.mass
+    _s, q, t = _ratio(kinetics, p)
+    half = 0.5 * inverse * inverse
+    v = half * q * t * t
+    second = half * half * q * q * (1.5 * kinetics.softening * (1.0 - t * t) - q)
+    return -v if p < 0.0 else v, v * v - temperature * second

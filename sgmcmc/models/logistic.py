@@ -1,0 +1,72 @@
+"""Logistic regression: P(y = 1 | x, θ) = 1 / (1 + exp(−x·θ))."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from sgmcmc.dispatch import implements
+from sgmcmc.elementary import sigmoid, softplus
+from sgmcmc.models.design import Columns, design, responses
+from sgmcmc.models.predictor import LinearPredictor, loss, loss_slope
+from sgmcmc.priors import Gaussian, require_prior
+
+__all__ = ["LogisticRegression"]
+
+
+class _Fields(NamedTuple):
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+    prior: Any
+    columns: Columns
+
+
+class LogisticRegression(_Fields, LinearPredictor):
+    """−log p(y | x, θ) = log(1 + e^z) − y z with z = x·θ.
+
+    X: (rows, columns), raw.
+    y: labels 0 or 1.
+    prior: of every coefficient, the intercept's too.
+    intercept: put a column of ones first; θ[0] is then the intercept.
+    standardise: centre every column and scale it to standard deviation 1; `predict` does the same to new rows.
+    """
+
+    __slots__ = ()
+    __repr__ = LinearPredictor._repr
+
+    def __new__(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        prior: Any = Gaussian(10.0),  # noqa: B008  (an immutable value)
+        intercept: bool = False,
+        standardise: bool = False,
+    ) -> Self:
+        matrix, columns = design(X, intercept, standardise)
+        return super().__new__(cls, matrix, _labels(y, len(matrix)), require_prior(prior), columns)
+
+    def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
+        """P(y = 1) for each row of X, at one θ or averaged over draws of shape (…, dim)."""
+        return self._average(theta, X, expit)
+
+
+def _labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    labels = responses(y, n_rows)
+    values = np.unique(labels)
+    if not np.isin(values, (0.0, 1.0)).all():
+        shown = ", ".join(f"{v:g}" for v in values[:5]) + (", ..." if values.size > 5 else "")
+        raise ValueError(f"labels must be 0 or 1; got values [{shown}]")
+    return labels
+
+
+@implements(loss, LogisticRegression)
+def _(model: Any, z: Any, i: Any) -> Any:
+    return softplus(z) - model.y[i] * z
+
+
+@implements(loss_slope, LogisticRegression)
+def _(model: Any, z: Any, i: Any) -> Any:
+    return sigmoid(z) - model.y[i]

@@ -1,0 +1,138 @@
+"""Softmax regression: P(y = k | x, θ) = exp(z_k) / Σ_l exp(z_l) with z = x·W, one column of W per class."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+
+from sgmcmc.checks import integer
+from sgmcmc.dispatch import implements, loop
+from sgmcmc.elementary import exp, log
+from sgmcmc.models.design import Columns, design, draws_of, responses
+from sgmcmc.potentials import Model, add_energy, add_gradient
+from sgmcmc.priors import Gaussian, require_prior
+
+__all__ = ["SoftmaxRegression"]
+
+
+class _Fields(NamedTuple):
+    X: NDArray[np.float64]
+    y: NDArray[np.int64]
+    prior: Any
+    columns: Columns
+    classes: int
+
+
+class SoftmaxRegression(_Fields, Model):
+    """−log p(y | x, θ) = log Σ_l exp(z_l) − z_y with z = x·W.
+
+    θ is W of shape (features, classes), flattened row by row: ``W = theta.reshape(-1, model.classes)``. Every class has
+    its own column; adding the same vector to all of them changes nothing but the prior.
+
+    X: (rows, columns), raw.
+    y: labels 0, 1, …, classes − 1.
+    prior: of every entry of W, the intercepts' too.
+    classes: how many classes there are; None for the largest label plus one.
+    intercept: put a column of ones first; W[0] is then the intercepts.
+    standardise: centre every column and scale it to standard deviation 1; `predict` does the same to new rows.
+    """
+
+    __slots__ = ()
+    __repr__ = Model._repr
+
+    def __new__(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        prior: Any = Gaussian(10.0),  # noqa: B008  (an immutable value)
+        classes: int | None = None,
+        intercept: bool = False,
+        standardise: bool = False,
+    ) -> Self:
+        matrix, columns = design(X, intercept, standardise)
+        labels, count = _labels(y, len(matrix), classes)
+        return super().__new__(cls, matrix, labels, require_prior(prior), columns, count)
+
+    @property
+    def dim(self) -> int:
+        """Features times classes."""
+        return int(self.X.shape[1]) * self.classes
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows of data there are."""
+        return len(self.X)
+
+    def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
+        """P(y = k) of shape (rows, classes), at one θ or averaged over draws of shape (…, dim)."""
+        draws, matrix = draws_of(theta, self.dim), self.columns.apply(X)
+        total = np.zeros((len(matrix), self.classes))
+        for draw in draws:
+            total += softmax(matrix @ draw.reshape(-1, self.classes), axis=1)
+        return total / len(draws)
+
+
+def _labels(y: ArrayLike, n_rows: int, classes: int | None) -> tuple[NDArray[np.int64], int]:
+    labels = responses(y, n_rows)
+    count = max(int(labels.max()) + 1, 2) if classes is None else integer("classes", classes, 2)
+    wrong = np.unique(labels[(labels != np.floor(labels)) | (labels < 0.0) | (labels >= count)])
+    if wrong.size > 0:
+        shown = ", ".join(f"{v:g}" for v in wrong[:5]) + (", ..." if wrong.size > 5 else "")
+        raise ValueError(f"labels must be whole numbers from 0 to {count - 1}; got values [{shown}]")
+    return labels.astype(np.int64), count
+
+
+@loop
+def _fill_logits(x: Any, W: Any, z: Any) -> Any:
+    """z = x·W; returns the largest. Four features at a time: a third off the time of 784 features and 10 classes."""
+    for k in range(z.size):
+        z[k] = 0.0
+    fours = x.size - x.size % 4
+    for j in range(0, fours, 4):
+        x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
+        w0, w1, w2, w3 = W[j], W[j + 1], W[j + 2], W[j + 3]
+        for k in range(z.size):
+            z[k] += (x0 * w0[k] + x1 * w1[k]) + (x2 * w2[k] + x3 * w3[k])
+    for j in range(fours, x.size):
+        for k in range(z.size):
+            z[k] += x[j] * W[j, k]
+    largest = z[0]
+    for k in range(1, z.size):
+        largest = max(largest, z[k])
+    return largest
+
+
+@implements(add_gradient, SoftmaxRegression, allocates=True)
+def _(model: Any, theta: Any, rows: Any, out: Any) -> None:
+    W = theta.reshape(model.X.shape[1], model.classes)
+    G = out.reshape(model.X.shape[1], model.classes)
+    z = np.empty_like(W[0])
+    for i in rows:
+        x = model.X[i]
+        largest, total = _fill_logits(x, W, z), 0.0
+        for k in range(z.size):
+            z[k] = exp(z[k] - largest)
+            total += z[k]
+        share = 1.0 / total
+        for k in range(z.size):
+            z[k] *= share  # P(y = k)
+        z[model.y[i]] -= 1.0
+        for j in range(x.size):
+            for k in range(z.size):
+                G[j, k] += x[j] * z[k]  # ∂/∂W_jk = x_j (P(y = k) − [y_i = k])
+
+
+@implements(add_energy, SoftmaxRegression, allocates=True)
+def _(model: Any, theta: Any, rows: Any) -> Any:
+    W = theta.reshape(model.X.shape[1], model.classes)
+    z = np.empty_like(W[0])
+    energy = 0.0
+    for i in rows:
+        largest, total = _fill_logits(model.X[i], W, z), 0.0
+        for k in range(z.size):
+            total += exp(z[k] - largest)
+        energy += (largest - z[model.y[i]]) + log(total)
+    return energy

@@ -1,0 +1,42 @@
+"""Potentials: what a model must give, and models made of one function of yours."""
+
+from sgmcmc.potentials.contract import (
+    add_energy,
+    add_gradient,
+    add_prior_gradient,
+    check_model,
+    dim_of,
+    energy_of,
+    estimate,
+    full_energy,
+    full_gradient,
+    gradient_of,
+    prior_energy,
+    prior_of,
+    rows_of,
+    weigh,
+)
+from sgmcmc.potentials.finite_differences import check_gradient
+from sgmcmc.potentials.model import Model
+from sgmcmc.potentials.wrapped import Potential, PythonPotential
+
+__all__ = [
+    "Model",
+    "Potential",
+    "PythonPotential",
+    "add_energy",
+    "add_gradient",
+    "add_prior_gradient",
+    "check_gradient",
+    "check_model",
+    "dim_of",
+    "energy_of",
+    "estimate",
+    "full_energy",
+    "full_gradient",
+    "gradient_of",
+    "prior_energy",
+    "prior_of",
+    "rows_of",
+    "weigh",
+]

@@ -1,0 +1,123 @@
+"""A first look at a user's gradient function: which form it has, and whether one call of it makes sense.
+
+Only forms and shapes are judged. A gradient that is infinite at θ = 0, or cannot be computed there, is no error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types as pytypes
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from numpy.typing import NDArray
+
+__all__ = ["as_gradient", "check_energy_form", "fills_out", "probe"]
+
+_FORMS = {
+    True: ((3, "(theta, data, rows)"), (4, "(theta, data, rows, out)")),
+    False: ((1, "(theta)"), (2, "(theta, out)")),
+}
+_SHAPE_WORDS = ("broadcast", "aligned", "mismatch")  # of NumPy's messages about shapes that do not fit
+_PROBE_DIM = 10_000  # beyond this a compiled function's loops would take seconds as plain Python
+
+
+def fills_out(function: Callable[..., Any], with_data: bool) -> bool:
+    """Whether a gradient function fills `out` (True) or returns the gradient (False), by its number of parameters."""
+    given = _parameters("gradient", function)
+    (returning, returning_form), (filling, filling_form) = _FORMS[with_data]
+    if len(given) not in (returning, filling):
+        raise TypeError(
+            f"gradient has {len(given)} parameter(s), ({', '.join(given)}); {'with' if with_data else 'without'} data "
+            f"give {returning_form} and return the gradient, or {filling_form} and fill out"
+        )
+    return len(given) == filling
+
+
+def check_energy_form(function: Callable[..., Any], with_data: bool) -> None:
+    """An energy function takes what a returning gradient function takes."""
+    given = _parameters("energy", function)
+    wanted, form = _FORMS[with_data][0]
+    if len(given) != wanted:
+        raise TypeError(
+            f"energy has {len(given)} parameter(s), ({', '.join(given)}); {'with' if with_data else 'without'} data "
+            f"give {form} and return one number"
+        )
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> list[str]:
+    if not callable(function):
+        raise TypeError(f"{name}={function!r} is not a function")
+    target = function.py_func if isinstance(function, Dispatcher) else function
+    found = inspect.signature(target).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL for p in found):
+        raise TypeError(
+            f"{name} takes *{next(p.name for p in found if p.kind is p.VAR_POSITIONAL)}; name its parameters"
+        )
+    return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty]
+
+
+def probe(function: Callable[..., Any], fills: bool, dim: int, data: Any, n_rows: int) -> None:
+    """Call the function once at θ = 0, on the first and the last row, and refuse what cannot be a gradient."""
+    compiled = isinstance(function, Dispatcher)
+    if compiled and dim > _PROBE_DIM:
+        return
+    callee = _plain(function, {}) if compiled else function
+    out, rows = np.zeros(dim), np.unique([0, max(n_rows - 1, 0)])
+    arguments = (np.zeros(dim), *(() if n_rows == 0 else (data, rows)), *((out,) if fills else ()))
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = callee(*arguments)
+    except IndexError as error:
+        where = f"dim={dim}" + (f" and rows {rows.tolist()} of {n_rows}" if n_rows else "")
+        raise IndexError(
+            f"gradient goes out of bounds at theta = 0 with {where} ({error}); check dim and data"
+        ) from error
+    except Exception as error:
+        if isinstance(error, ValueError) and any(word in str(error) for word in _SHAPE_WORDS):
+            raise ValueError(
+                f"gradient mixes shapes at theta = 0 with dim={dim} ({error}); check dim and data"
+            ) from error
+        if compiled or isinstance(error, ArithmeticError) or str(error).startswith("math "):
+            return  # compiled code may do what plain Python cannot, and θ = 0 may lie outside the support
+        raise
+    if not fills:
+        as_gradient(result, dim)
+
+
+def as_gradient(result: Any, dim: int) -> NDArray[Any]:
+    """What a returning gradient function returned, if it is one real number per coordinate."""
+    if result is None:
+        raise TypeError("gradient returned None; return the gradient, or take one more parameter, out, and fill it")
+    array = np.asarray(result)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(
+            f"gradient returned {type(result).__name__} of dtype {array.dtype}; return an array of real numbers"
+        )
+    if array.shape != (dim,):
+        raise ValueError(f"gradient returned shape {array.shape}; return ({dim},), one number per coordinate")
+    return array
+
+
+def _plain(dispatcher: Any, done: dict[int, Any]) -> Any:
+    """The Python function under a compiled one, calling other Python functions: one look must not compile anything."""
+    if id(dispatcher) in done:
+        return done[id(dispatcher)]
+    source = dispatcher.py_func
+    scope = dict(source.__globals__)
+    cells = source.__closure__ if source.__closure__ is not None else ()
+    inner = tuple(pytypes.CellType(_plain_value(cell.cell_contents, done)) for cell in cells)
+    plain = pytypes.FunctionType(source.__code__, scope, source.__name__, source.__defaults__, inner)
+    done[id(dispatcher)] = plain
+    for name in source.__code__.co_names:
+        if name in scope:
+            scope[name] = _plain_value(scope[name], done)
+    return plain
+
+
+def _plain_value(value: Any, done: dict[int, Any]) -> Any:
+    return _plain(value, done) if isinstance(value, Dispatcher) else value

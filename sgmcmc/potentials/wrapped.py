@@ -1,0 +1,290 @@
+"""Your own model from one function: the gradient of −log p(y_i | θ), summed over the rows it is given."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from numpy.typing import ArrayLike, NDArray
+
+from sgmcmc.checks import integer
+from sgmcmc.dispatch import implements
+from sgmcmc.kernels import fingerprint, kernel
+from sgmcmc.potentials.contract import add_gradient, point, prior_energy, selection, weigh
+from sgmcmc.potentials.model import Model
+from sgmcmc.potentials.probing import as_gradient, check_energy_form, fills_out, probe
+from sgmcmc.priors import Flat, require_prior
+
+__all__ = ["Potential", "PythonPotential"]
+
+
+class Potential(Model):
+    """A model made of a function of yours.
+
+    With data, `gradient` has the parameters ``(theta, data, rows)`` and returns Σ_{i in rows} ∇(−log p(y_i | θ)), or
+    ``(theta, data, rows, out)`` and writes it into `out`, which comes filled with zeros. Without data it is ``(theta)`` or
+    ``(theta, out)`` and gives ∇U. The library multiplies by N/n and adds the prior.
+
+    A function made with ``numba.njit`` is compiled into the sampler. A plain Python function works too, at the speed of
+    Python, and may use any library inside.
+
+    gradient: the function.
+    dim: the length of θ.
+    data: an array, or a tuple of arrays and numbers; handed to the function as it is, floats in the dtype of the run.
+    prior: one of sgmcmc.priors, or your own; None for no prior.
+    energy: ``(theta, data, rows)`` or ``(theta)``, returns Σ −log p(y_i | θ); for ``energy`` and ``check_gradient`` only.
+    n_rows: how many rows the data have; None for the length of the first array.
+    """
+
+    __slots__ = ()
+    compiled = True
+
+    def __new__(
+        cls,
+        gradient: Callable[..., Any],
+        dim: int,
+        data: Any = None,
+        prior: Any = None,
+        energy: Callable[..., Any] | None = None,
+        n_rows: int | None = None,
+    ) -> Any:
+        integer("dim", dim, 1)
+        fills = fills_out(gradient, data is not None)
+        if energy is not None:
+            check_energy_form(energy, data is not None)
+        compiled = isinstance(gradient, Dispatcher)
+        data = _arrays(data) if compiled and data is not None else data
+        n_rows = _count_rows(data, n_rows)
+        probe(gradient, fills, dim, data, n_rows)
+        prior = Flat() if prior is None else require_prior(prior)
+        if not compiled:
+            return PythonPotential._build(gradient, fills, int(dim), data, prior, energy, n_rows)
+        fields = (prior, int(dim)) if data is None else (prior, int(dim), data, n_rows)
+        return _restore(gradient, fills, energy, fields)
+
+    def energy(self, theta: ArrayLike) -> float:
+        """U(θ) = −log prior(θ) − Σ log p(y_i | θ), by the function given as ``energy=``."""
+        return self.energy_by(self._functions()[1], theta)
+
+    def energy_by(self, function: Callable[..., Any] | None, theta: ArrayLike, rows: ArrayLike | None = None) -> float:
+        """U(θ), or its estimate from `rows`, where `function` gives the sum of −log p(y_i | θ)."""
+        if function is None:
+            raise TypeError(f"{self!r} has no energy; give Potential(..., energy=...), a function like the gradient's")
+        check_energy_form(function, self.n_rows > 0)
+        at, (chosen, weight) = point(self, theta), selection(self, rows)
+        likelihood = function(at, self.data, chosen) if self.n_rows > 0 else function(at)  # type: ignore[attr-defined]
+        return float(weight * float(likelihood) + _prior_energy(_Prior(self.prior), at))
+
+    def _functions(self) -> tuple[Any, Any]:
+        """The gradient and the energy function; a copy made by ``_make`` has no energy."""
+        return getattr(self, "gradient_function", None), getattr(self, "energy_function", None)
+
+    def _repr(self) -> str:
+        inside = super()._repr().split("(", 1)[1]
+        return f"Potential({getattr(self._functions()[0], '__name__', 'gradient')}, {inside}"
+
+
+class PythonPotential(Potential):
+    """A model whose gradient is a plain Python function: the engine calls `gradient_sum` from a Python loop."""
+
+    compiled = False
+    dim: int = 0  # plain attributes in place of Model's properties
+    n_rows: int = 0
+    prior: Any = Flat()
+    data: Any
+    gradient_function: Callable[..., Any]
+    energy_function: Callable[..., Any] | None
+    _fills: bool
+
+    @classmethod
+    def _build(cls, gradient: Any, fills: bool, dim: int, data: Any, prior: Any, energy: Any, n_rows: int) -> Any:
+        self = object.__new__(cls)
+        self.gradient_function, self.energy_function, self._fills = gradient, energy, fills
+        self.dim, self.data, self.prior, self.n_rows = dim, data, prior, n_rows
+        return self
+
+    def gradient_sum(self, theta: NDArray[Any], rows: NDArray[np.int64], out: NDArray[Any]) -> None:
+        """out = Σ_{i in rows} ∇(−log p(y_i | θ)), without N/n and without the prior."""
+        arguments = (theta, self.data, rows) if self.n_rows > 0 else (theta,)
+        out[:] = 0.0
+        if self._fills:
+            self.gradient_function(*arguments, out)
+        else:
+            out[:] = as_gradient(self.gradient_function(*arguments), out.size)
+
+    def estimate(self, theta: NDArray[Any], rows: NDArray[np.int64], weight: Any, out: NDArray[Any]) -> None:
+        """out = weight · Σ_rows ∇(−log p(y_i | θ)) + ∇(−log prior(θ)), as `sgmcmc.potentials.estimate` for compiled models."""
+        self.gradient_sum(theta, rows, out)
+        _weigh(_Prior(self.prior), theta, weight, out)
+
+    def gradient(self, theta: ArrayLike, rows: ArrayLike | None = None) -> NDArray[np.float64]:
+        """∇U(θ) over all rows; with `rows`, the unbiased estimate (N/n) Σ_rows ∇(−log p(y_i | θ)) + ∇(−log prior(θ))."""
+        at, (chosen, weight) = point(self, theta), selection(self, rows)
+        out = np.zeros(self.dim)
+        self.estimate(at, chosen, weight, out)
+        return out
+
+    def __repr__(self) -> str:
+        return f"{self._repr()[:-1]}, prior={self.prior!r}, not compiled)"
+
+    def __reduce__(self) -> Any:
+        state = (
+            self.gradient_function,
+            self._fills,
+            self.dim,
+            self.data,
+            self.prior,
+            self.energy_function,
+            self.n_rows,
+        )
+        return PythonPotential._build, state
+
+
+# ------------------------------------------------------------------------- one class per compiled function of the user
+
+
+class _FreeFields(NamedTuple):
+    prior: Any
+    dim: int
+
+
+class _DataFields(NamedTuple):
+    prior: Any
+    dim: int
+    data: Any
+    n_rows: int
+
+
+class _Prior(NamedTuple):
+    prior: Any
+
+
+@kernel
+def _prior_energy(model: Any, theta: Any) -> Any:
+    return prior_energy(model, theta)
+
+
+@kernel
+def _weigh(model: Any, theta: Any, weight: Any, out: Any) -> None:
+    weigh(model, theta, weight, out)
+
+
+def _restore(gradient: Any, fills: bool, energy: Any, fields: tuple[Any, ...]) -> Any:
+    base = _FreeFields if len(fields) == len(_FreeFields._fields) else _DataFields
+    self = _class_for(gradient, fills, base)._make(fields)
+    self.energy_function = energy
+    return self
+
+
+def _class_for(gradient: Any, fills: bool, base: Any) -> Any:
+    """The NamedTuple class of this function. Kernels are specialised, and kept on disk, per class.
+
+    Its name is a digest of what the function does, so another process gives an equal function the same class, and an
+    edited one another. It is an attribute of this package because Numba's cache pickles classes by reference.
+    """
+    content = fingerprint(gradient) + repr((sorted(gradient.targetoptions.items()), fills, base._fields)).encode()
+    name = f"Potential_{hashlib.sha256(content).hexdigest()[:24]}"
+    home = sys.modules[__package__]
+    if not hasattr(home, name):
+        scope = {"__module__": __package__, "gradient_function": staticmethod(gradient), "_fills": fills}
+        scope |= {"__repr__": Potential._repr, "__reduce__": _reduce}
+        cls = type(name, (base, Potential), scope)
+        adapter = _ADAPTERS[base is _DataFields, fills](gradient)
+        adapter.__module__ = gradient.py_func.__module__  # the user's code, so kernels fingerprint it as such
+        implements(add_gradient, cls, allocates=True)(adapter)
+        setattr(home, name, cls)
+    return getattr(home, name)
+
+
+def _reduce(self: Any) -> Any:
+    gradient, energy = self._functions()
+    return _restore, (gradient, self._fills, energy, tuple(self))
+
+
+def _filled(user: Any) -> Any:
+    def adapter(model: Any, theta: Any, rows: Any, out: Any) -> None:
+        part = np.zeros_like(out)  # the user may assign to out, which may hold a sum already
+        user(theta, model.data, rows, part)
+        for j in range(out.size):
+            out[j] += part[j]
+
+    return adapter
+
+
+def _filled_free(user: Any) -> Any:
+    def adapter(model: Any, theta: Any, rows: Any, out: Any) -> None:
+        part = np.zeros_like(out)
+        user(theta, part)
+        for j in range(out.size):
+            out[j] += part[j]
+
+    return adapter
+
+
+def _returned(user: Any) -> Any:
+    def adapter(model: Any, theta: Any, rows: Any, out: Any) -> None:
+        part = user(theta, model.data, rows)
+        if part.size != out.size:
+            raise ValueError("gradient returned an array of another length than theta")
+        for j in range(out.size):
+            out[j] += part[j]
+
+    return adapter
+
+
+def _returned_free(user: Any) -> Any:
+    def adapter(model: Any, theta: Any, rows: Any, out: Any) -> None:
+        part = user(theta)
+        if part.size != out.size:
+            raise ValueError("gradient returned an array of another length than theta")
+        for j in range(out.size):
+            out[j] += part[j]
+
+    return adapter
+
+
+_ADAPTERS = {
+    (True, True): _filled,
+    (True, False): _returned,
+    (False, True): _filled_free,
+    (False, False): _returned_free,
+}
+
+
+# ------------------------------------------------------------------------------------------------------------ the data
+
+
+def _arrays(data: Any) -> Any:
+    """The data with floats in float64 and memory in C order, as the kernels want them; whole numbers stay whole."""
+    if not isinstance(data, tuple):
+        return _array("data", data)
+    parts = [_array(f"data[{i}]", part) for i, part in enumerate(data)]
+    return data._make(parts) if hasattr(data, "_make") else tuple(parts)
+
+
+def _array(name: str, value: Any) -> Any:
+    array = np.asarray(None if isinstance(value, list | tuple | dict | str) else value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{name} is a {type(value).__name__}; give an array of numbers, or a tuple of arrays and numbers"
+        )
+    if array.ndim == 0:
+        return array.item()
+    return np.ascontiguousarray(array, dtype=np.float64 if array.dtype.kind == "f" else array.dtype)
+
+
+def _count_rows(data: Any, n_rows: int | None) -> int:
+    if data is None:
+        if n_rows is not None:
+            raise ValueError(f"n_rows={n_rows!r} was given without data; leave n_rows=None")
+        return 0
+    if n_rows is not None:
+        return integer("n_rows", n_rows, 1)
+    for part in data if isinstance(data, tuple) else (data,):
+        if np.ndim(part) > 0 and len(part) > 0:
+            return len(part)
+    raise ValueError("data holds no array with rows; give at least one, or n_rows")

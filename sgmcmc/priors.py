@@ -1,0 +1,126 @@
+"""Priors: independent laws of the coordinates of θ, each a −log density per coordinate and its slope.
+
+A prior of your own is a NamedTuple of numbers with two implementations::
+
+    class Cauchy(NamedTuple):
+        scale: float = 1.0
+
+    @implements(slope, Cauchy)
+    def _(prior, x):
+        return 2.0 * x / (prior.scale * prior.scale + x * x)
+
+`slope` alone is enough to sample; `energy` is wanted by ``model.energy`` and ``check_gradient``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Self
+
+from sgmcmc.checks import number
+from sgmcmc.dispatch import implements, open_function
+from sgmcmc.elementary import log
+
+__all__ = ["Flat", "Gaussian", "Laplace", "energy", "require_prior", "slope"]
+
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+@open_function
+def energy(prior: Any, x: Any) -> Any:
+    """−log of the normalised density at the coordinate x."""
+
+
+@open_function
+def slope(prior: Any, x: Any) -> Any:
+    """The derivative of `energy` by x."""
+
+
+class _GaussianFields(NamedTuple):
+    scale: float
+    mean: float
+
+
+class Gaussian(_GaussianFields):
+    """N(mean, scale²) for every coordinate."""
+
+    __slots__ = ()
+
+    def __new__(cls, scale: float = 1.0, mean: float = 0.0) -> Self:
+        if math.isinf(number("mean", mean)):
+            raise ValueError(f"mean={mean!r} is no mean; give a finite number")
+        return super().__new__(cls, _scale(scale), float(mean))
+
+    def __reduce__(self) -> Any:
+        return type(self)._make, (tuple(self),)  # past the checks, which would widen a float32 copy
+
+
+@implements(energy, Gaussian)
+def _(prior: Any, x: Any) -> Any:
+    z = (x - prior.mean) / prior.scale
+    return 0.5 * z * z + (log(prior.scale) + _LOG_SQRT_2PI)
+
+
+@implements(slope, Gaussian)
+def _(prior: Any, x: Any) -> Any:
+    # The reciprocal leaves the loop over coordinates; a division by scale² would stay in it.
+    return (1.0 / (prior.scale * prior.scale)) * (x - prior.mean)
+
+
+class _LaplaceFields(NamedTuple):
+    scale: float
+
+
+class Laplace(_LaplaceFields):
+    """The density exp(−|x|/scale) / (2 scale) for every coordinate; the slope at 0 is taken as 0."""
+
+    __slots__ = ()
+
+    def __new__(cls, scale: float = 1.0) -> Self:
+        return super().__new__(cls, _scale(scale))
+
+    def __reduce__(self) -> Any:
+        return type(self)._make, (tuple(self),)
+
+
+@implements(energy, Laplace)
+def _(prior: Any, x: Any) -> Any:
+    return abs(x) / prior.scale + log(2.0 * prior.scale)
+
+
+@implements(slope, Laplace)
+def _(prior: Any, x: Any) -> Any:
+    sign = 1.0 if x > 0.0 else (-1.0 if x < 0.0 else x)  # x itself: 0 gives 0, and NaN stays NaN
+    return (1.0 / prior.scale) * sign
+
+
+class Flat(NamedTuple):
+    """No prior: the improper density 1."""
+
+
+@implements(energy, Flat)
+def _(prior: Any, x: Any) -> Any:
+    return 0.0 * x  # of the type of x, and NaN where x is
+
+
+@implements(slope, Flat)
+def _(prior: Any, x: Any) -> Any:
+    return 0.0 * x
+
+
+def _scale(value: Any) -> float:
+    scale = number("scale", value, 0.0, open_low=True)
+    if math.isinf(scale):
+        raise ValueError("scale=inf is no density; give a finite number above 0, or priors.Flat() for no prior")
+    return scale
+
+
+def require_prior(prior: Any) -> Any:
+    """The prior itself, if it has a slope."""
+    if slope.choose((type(prior),)) is None:
+        name = type(prior).__name__
+        raise TypeError(
+            f"prior={prior!r} is a {name}, not a prior; give one of sgmcmc.priors, "
+            "or a NamedTuple of your own with @implements(slope, ...)"
+        )
+    return prior

@@ -1,0 +1,47 @@
+"""Random numbers with an address: the names the rest of the package uses.
+
+A stream is not advanced, it is addressed: (seed, chain, step, index, purpose) leads to a number, the same whatever the
+threads, blocks, devices or interruptions. `philox` has the words, `normals` and `variates` what is made of them.
+"""
+
+from __future__ import annotations
+
+from sgmcmc.normals import fill_normals, normal_pair, uniform
+from sgmcmc.philox import (
+    GRADIENT_NOISE,
+    INIT,
+    MINIBATCH,
+    MOMENTUM,
+    NOISE_P,
+    NOISE_THETA,
+    NOISE_XI,
+    THERMOSTAT,
+    USER,
+    Stream,
+    philox,
+    stream,
+    words,
+)
+from sgmcmc.variates import fill_integers, integer_below, log_gamma_variate
+
+__all__ = [
+    "GRADIENT_NOISE",
+    "INIT",
+    "MINIBATCH",
+    "MOMENTUM",
+    "NOISE_P",
+    "NOISE_THETA",
+    "NOISE_XI",
+    "THERMOSTAT",
+    "USER",
+    "Stream",
+    "fill_integers",
+    "fill_normals",
+    "integer_below",
+    "log_gamma_variate",
+    "normal_pair",
+    "philox",
+    "stream",
+    "uniform",
+    "words",
+]

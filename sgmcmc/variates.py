@@ -1,0 +1,132 @@
+"""Integers and gammas: draws that may need more than one attempt, each attempt at an address of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sgmcmc.dispatch import implements, leaf, loop, open_function
+from sgmcmc.elementary import log, log1p
+from sgmcmc.floats import constants
+from sgmcmc.normals import normal_pair, uniform, unit
+from sgmcmc.philox import words
+
+__all__ = ["fill_integers", "integer_below", "log_gamma_variate"]
+
+_LOW, _32, _ALL = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(0xFFFFFFFFFFFFFFFF)
+_ONE, _TWO_32 = np.uint64(1), np.uint64(1 << 32)
+_LAST = 255  # attempts have 8 bits; the chance to need more is below 2^-128 in everything here
+
+
+@loop
+def fill_integers(out: Any, n: Any, stream: Any, step: Any, purpose: Any) -> Any:
+    """out[i] = a whole number from 0 to n - 1, all equally likely, for n up to 2^62.
+
+    Lemire (2019, https://doi.org/10.1145/3230636): the high word of (random word times n), rejected where the low word
+    falls among the few values that would be too many. One word per number if n <= 2^32, else two.
+    """
+    if n <= 4294967296:
+        _fill_narrow(out, np.uint64(n), stream, step, purpose)
+    else:
+        _fill_wide(out, np.uint64(n), stream, step, purpose)
+
+
+@loop
+def _fill_narrow(out: Any, n: Any, stream: Any, step: Any, purpose: Any) -> Any:
+    surplus = (_TWO_32 - n) % n  # 2^32 mod n
+    for q in range(out.size // 4):  # vectorises; what is rejected is left as -1
+        w0, w1, w2, w3 = words(stream, step, q, purpose, 0)
+        out[4 * q] = _narrow(w0, n, surplus)
+        out[4 * q + 1] = _narrow(w1, n, surplus)
+        out[4 * q + 2] = _narrow(w2, n, surplus)
+        out[4 * q + 3] = _narrow(w3, n, surplus)
+    for i in range(out.size):
+        if out[i] < 0 or i >= 4 * (out.size // 4):
+            out[i] = _narrow_at(i, n, surplus, stream, step, purpose)
+
+
+@leaf
+def _narrow(word: Any, n: Any, surplus: Any) -> Any:
+    product = np.uint64(word) * n
+    return np.int64(product >> _32) if (product & _LOW) >= surplus else np.int64(-1)
+
+
+@loop
+def _narrow_at(i: Any, n: Any, surplus: Any, stream: Any, step: Any, purpose: Any) -> Any:
+    value, attempt = np.int64(-1), 0
+    while value < 0:
+        w0, w1, w2, w3 = words(stream, step, i // 4, purpose, attempt)
+        word = (w0 if i % 4 == 0 else w1) if i % 4 < 2 else (w2 if i % 4 == 2 else w3)
+        value = _narrow(word, n, surplus if attempt < _LAST else _ONE - _ONE)
+        attempt += 1
+    return value
+
+
+@loop
+def integer_below(n: Any, stream: Any, step: Any, index: Any, purpose: Any) -> Any:
+    """One whole number from 0 to n - 1: the one that `fill_integers` puts at `index`."""
+    m = np.uint64(n)
+    if n <= 4294967296:
+        return _narrow_at(index, m, (_TWO_32 - m) % m, stream, step, purpose)
+    return _wide_at(index, m, (_ALL - m + _ONE) % m, stream, step, purpose)
+
+
+@loop
+def _fill_wide(out: Any, n: Any, stream: Any, step: Any, purpose: Any) -> Any:
+    surplus = (_ALL - n + _ONE) % n  # 2^64 mod n
+    for i in range(out.size):
+        out[i] = _wide_at(i, n, surplus, stream, step, purpose)
+
+
+@loop
+def _wide_at(i: Any, n: Any, surplus: Any, stream: Any, step: Any, purpose: Any) -> Any:
+    value, attempt = np.int64(-1), 0
+    while value < 0:
+        w0, w1, w2, w3 = words(stream, step, i // 2, purpose, attempt)
+        high, low = (w0, w1) if i % 2 == 0 else (w2, w3)
+        value = _wide(high, low, n, surplus if attempt < _LAST else _ONE - _ONE)
+        attempt += 1
+    return value
+
+
+@leaf
+def _wide(high: Any, low: Any, n: Any, surplus: Any) -> Any:
+    """The same with 64 random bits: their product with n has 128 bits, made of four products of halves."""
+    a1, a0, b1, b0 = np.uint64(high), np.uint64(low), n >> _32, n & _LOW
+    middle = ((a0 * b0) >> _32) + ((a0 * b1) & _LOW) + ((a1 * b0) & _LOW)
+    top = a1 * b1 + ((a0 * b1) >> _32) + ((a1 * b0) >> _32) + (middle >> _32)
+    bottom = ((middle & _LOW) << _32) | ((a0 * b0) & _LOW)
+    return np.int64(top) if bottom >= surplus else np.int64(-1)
+
+
+@open_function(on=0, inline=False)
+def log_gamma_variate(shape: Any, stream: Any, step: Any, index: Any, purpose: Any) -> Any:
+    """The logarithm of a Gamma(shape, 1) draw, in the precision of `shape`; NaN for a shape that is not positive.
+
+    It is right also where the draw itself is below the smallest float, as it mostly is for shape = 1e-3.
+    Marsaglia and Tsang (2000, https://doi.org/10.1145/358407.358414): with d = a - 1/3, y = x/√(9 d) and a normal x,
+    d (1 + y)³ is Gamma(a, 1) for a >= 1, if accepted. For shape < 1, Gamma(shape) = Gamma(shape + 1) U^(1/shape).
+    An attempt takes two counters, an even one for the normal and the odd one after it for the two uniforms.
+    """
+
+
+@implements(log_gamma_variate)
+def _(shape: Any, stream: Any, step: Any, index: Any, purpose: Any) -> Any:
+    c = constants(shape)
+    a = (shape if shape >= 1.0 else shape + 1.0) if shape > 0.0 else c.nan
+    d = a - 0.3333333333333333
+    accepted, attempt, log_v, u = False, 0, c.nan, c.one
+    while not accepted and attempt < _LAST:
+        w0, w1, w2, w3 = words(stream, step, index, purpose, attempt)
+        x, _ = normal_pair(w0, w1, w2, w3, shape)
+        y = x / np.sqrt(9.0 * d)
+        log_v = log1p(y)
+        w0, w1, w2, w3 = words(stream, step, index, purpose, attempt + 1)
+        u = unit(w2, w3, shape)
+        # log u' < x²/2 + d - d v + d log v with v = (1 + y)³; the right side is -inf or NaN for y <= -1
+        accepted = log(uniform(w0, w1, shape)) < 0.5 * x * x + d * (3.0 * (log_v - y) - y * y * (3.0 + y))
+        attempt += 2
+    if not accepted:
+        return c.nan
+    return log(d) + 3.0 * log_v + (log(u) / shape if shape < 1.0 else c.one - c.one)
