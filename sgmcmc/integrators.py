@@ -59,7 +59,7 @@ class Dynamics(NamedTuple):
     kinetics: Any
     thermostat: Any
     integrator: Any
-    scale: Any  # a number, or an array with one entry per coordinate
+    scale: Any  # a number, or letters.Units
     sigma_theta: float
     sigma_p: float
     sigma_xi: float

@@ -17,6 +17,7 @@ chain runs in φ = θ/s, whose gradient is s·∇U.
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from sgmcmc.kinetics import Gaussian, draw, energy, friction_flow, velocity_and_
 from sgmcmc.thermostats import FixedFriction, PerChain, PerCoordinate, account, crosstalk, friction
 
 __all__ = [
+    "Units",
     "begin_diffusion",
     "compensate",
     "drift",
@@ -41,9 +43,15 @@ __all__ = [
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 
+class Units(NamedTuple):
+    """A scale of its own for every coordinate."""
+
+    values: Any
+
+
 @open_function
 def at(scale, i):
-    """The scale of coordinate i: one number for all, or an array."""
+    """The scale of coordinate i: one number for all, or `Units`."""
 
 
 @implements(at, np.floating)
@@ -51,9 +59,9 @@ def _(scale, i):
     return scale
 
 
-@implements(at, np.ndarray)
+@implements(at, Units)
 def _(scale, i):
-    return scale[i]
+    return scale.values[i]
 
 
 @open_function
@@ -66,9 +74,9 @@ def _(scale, low, high):
     return scale
 
 
-@implements(part, np.ndarray)
+@implements(part, Units)
 def _(scale, low, high):
-    return scale[low:high]
+    return Units(scale.values[low:high])
 
 
 @loop

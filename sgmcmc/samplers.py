@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sgmcmc import checks
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, State, SymmetricSplitting
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, curvature, with_momentum_law
+from sgmcmc.letters import Units
 from sgmcmc.rng import Stream, stream
 from sgmcmc.schedules import Constant, Schedule, as_schedule
 from sgmcmc.thermostats import FixedFriction, PerChain, PerCoordinate, variables
@@ -158,7 +159,7 @@ class Sampler:
             with_momentum_law(self.kinetics, self.temperature),
             self.thermostat,
             self.integrator,
-            self.scale,
+            Units(self.scale) if isinstance(self.scale, np.ndarray) else self.scale,
             self.sigma_theta,
             self.sigma_p,
             self.sigma_xi,

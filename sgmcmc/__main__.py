@@ -1,0 +1,10 @@
+"""``python -m sgmcmc`` is the command ``sgmcmc``."""
+
+from __future__ import annotations
+
+import sys
+
+from sgmcmc.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

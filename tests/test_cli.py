@@ -1,0 +1,151 @@
+"""The command line: help, exit codes, what `info` tells and what `demo` writes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import sgmcmc as sg
+from sgmcmc import cli
+from sgmcmc.trace import Trace
+
+COMMANDS = ["info", "demo"]
+
+
+def exit_code(arguments):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    return caught.value.code
+
+
+def test_help_lists_every_command(capsys):
+    assert exit_code(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert list(cli._COMMANDS) == COMMANDS
+    assert all(command in text for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_help(command, capsys):
+    assert exit_code([command, "--help"]) == 0
+    assert f"usage: sgmcmc {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "COMMAND"),
+        (["dance"], "invalid choice: 'dance'"),
+        (["info", "--fast"], "unrecognized arguments: --fast"),
+        (["demo", "--draws", "99"], "'99' is not allowed; give a whole number of at least 100"),
+        (["demo", "--draws", "many"], "'many' is not allowed; give a whole number"),
+        (["demo", "--chains", "0"], "'0' is not allowed; give a whole number of at least 1"),
+        (["demo", "--noise", "nan"], "'nan' is not allowed; give a number of at least 0"),
+        (["demo", "--noise", "inf"], "'inf' is not allowed; give a number of at least 0"),
+    ],
+)
+def test_wrong_arguments_exit_with_2_and_a_reason(arguments, message, capsys):
+    assert exit_code(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_version_is_that_of_the_package(capsys):
+    from importlib.metadata import version
+
+    assert exit_code(["--version"]) == 0
+    assert capsys.readouterr().out == f"sgmcmc {version('sgmcmc')}\n"
+
+
+def test_python_dash_m_is_the_same_command():
+    done = subprocess.run([sys.executable, "-m", "sgmcmc", "info"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("sgmcmc ")
+    wrong = subprocess.run([sys.executable, "-m", "sgmcmc", "dance"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+
+
+def test_info_tells_what_a_bug_report_needs(capsys):
+    assert cli.main(["info"]) == 0
+    facts = dict(
+        line.split(maxsplit=1) for line in capsys.readouterr().out.replace("kernel cache", "cache").splitlines()
+    )
+    assert {"sgmcmc", "numba", "llvmlite", "numpy", "scipy", "python", "platform", "cpu", "cores", "simd"} <= set(facts)
+    assert facts["numpy"] == np.__version__
+    assert facts["cuda"] == "not used by this version (CPU only)"
+    assert facts["jit"].startswith(("on", "off"))
+
+
+def test_info_survives_a_machine_that_hides_its_name_and_its_disk(monkeypatch):
+    from numba.core import caching
+
+    def nowhere(*arguments):
+        raise RuntimeError("no locator available")
+
+    class Hidden:
+        def __init__(self, path):
+            raise FileNotFoundError(path)
+
+    monkeypatch.setattr(caching, "FunctionCache", nowhere)
+    monkeypatch.setattr(cli, "Path", Hidden)
+    monkeypatch.setattr(cli.platform, "processor", lambda: "")
+    facts = dict(cli._facts())
+    assert facts["kernel cache"].startswith("none")
+    assert cli.platform.machine() in facts["cpu"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "sgmcmc: interrupted\n"),
+        (ValueError("no such thing"), 1, "sgmcmc: no such thing\n"),
+        (OSError("disk full"), 1, "sgmcmc: disk full\n"),
+    ],
+)
+def test_a_failure_is_one_sentence_and_an_exit_code(monkeypatch, capsys, error, code, message):
+    def fail(_):
+        raise error
+
+    monkeypatch.setitem(cli._COMMANDS, "info", (lambda parser: fail, "fail"))
+    assert cli.main(["info"]) == code
+    assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize("out", ["nowhere/demo.png", "demo.txt", "demo"])
+def test_demo_checks_where_it_writes_before_it_samples(tmp_path, monkeypatch, capsys, out):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sg, "sample", None)
+    assert cli.main(["demo", "--out", out]) == 1
+    assert "cannot be written; give a .png, .pdf or .svg in a directory that exists" in capsys.readouterr().err
+
+
+def test_demo_writes_a_table_and_a_picture(tmp_path, capsys):
+    out = tmp_path / "demo.png"
+    assert cli.main(["demo", "--out", str(out), "--draws", "200", "--chains", "2", "--seed", "3", "--quiet"]) == 0
+    text = capsys.readouterr()
+    assert text.err == ""
+    names = [line.split()[0] for line in text.out.splitlines()[1:7]]
+    assert names == ["exact", "SGLD", "SGHMC", "SGNHT", "SGMGT", "SGMGT-D"]
+    assert text.out.splitlines()[1].split()[1:4] == ["-0.0195", "0.7769", "0.6121"]
+    assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_table_of_the_demo_says_what_the_draws_say():
+    draws = np.random.default_rng(1).normal(size=(2, 500, 1))
+    trace = Trace(draws, {"steps_per_second": 1.25e6}, np.ones(2), np.ones(2), {})
+    row = cli._demo_table({"X": trace}, sg.models.FiveWell()).loc["X"]
+    assert row["E θ"].startswith(f"{draws.mean():.4f} ± ")
+    assert row["sd θ"] == f"{draws.std():.4f}"
+    assert row["P(θ < 0)"].startswith(f"{(draws < 0).mean():.4f} ± ")
+    assert row["steps/s"] == "1.25e+06"
+
+
+def test_the_exact_density_of_the_demo_is_a_density_with_the_masses_of_the_wells():
+    exact = cli._exact(sg.models.FiveWell())
+    spacing = exact.grid[1] - exact.grid[0]
+    for low, high, mass in zip(exact.edges, exact.edges[1:], exact.masses, strict=False):
+        inside = (exact.grid >= low) & (exact.grid < high)
+        assert exact.density[inside].sum() * spacing == pytest.approx(mass, abs=1e-3)
+    assert exact.density.sum() * spacing == pytest.approx(1.0, abs=1e-4)
