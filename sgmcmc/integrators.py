@@ -18,7 +18,7 @@ import math
 from typing import Any, NamedTuple
 
 from sgmcmc import thermostats
-from sgmcmc.dispatch import LOOP, implements, like, open_function
+from sgmcmc.dispatch import LOOP, implements, leaf, like, loop, open_function
 from sgmcmc.kinetics import Overdamped, velocity_and_excess
 from sgmcmc.letters import (
     at,
@@ -27,7 +27,6 @@ from sgmcmc.letters import (
     drift,
     end_diffusion,
     kick,
-    plain_kick,
     refresh,
     rub,
     thermalise,
@@ -99,144 +98,142 @@ class Moment(NamedTuple):
 
 
 @open_function(on=2, inline=False, fastmath=LOOP)
-def advance(integrator, kinetics, dynamics, state, gradient, noise, stream, moment):
-    """One step of a block of coordinates, in place. Gives back Σ p K'(p) at a point of symmetry (0 without momentum)."""
+def advance(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment):
+    """One step of a block of coordinates, in place. Gives back Σ p K'(p) at a point of symmetry (0 without momentum).
+
+    `kinetics` and `scale` are those of `dynamics`, in the form and for the coordinates of this block.
+    """
 
 
-@open_function(on=0, inline=False, fastmath=LOOP)
+@loop
 def move_thermostat(dynamics, state, noise, moment, tau):
     """X: an Ornstein–Uhlenbeck step of ξ, or a fresh draw of it when its turn has come."""
-
-
-@implements(move_thermostat)
-def _(dynamics, state, noise, moment, tau):
-    thermostat, xi, center = dynamics.thermostat, state.xi, state.center
+    thermostat, xi, center, dim = dynamics.thermostat, state.xi, state.center, state.theta.size
     if is_turn(dynamics.resample_thermostat, moment.step):
-        thermostats.resample(thermostat, xi, center, noise.xi, state.theta.size, dynamics.temperature)
+        thermostats.resample(thermostat, xi, center, noise.xi, dim, dynamics.temperature)
     elif dynamics.sigma_xi > 0.0:
-        thermostats.relax(
-            thermostat, xi, center, noise.xi, state.theta.size, dynamics.sigma_xi, dynamics.temperature, tau
-        )
+        thermostats.relax(thermostat, xi, center, noise.xi, dim, dynamics.sigma_xi, dynamics.temperature, tau)
 
 
-@open_function(on=0)
+@leaf
 def is_turn(period, step):
     """Whether something that happens every `period` steps (0: never) happens in this one."""
-
-
-@implements(is_turn)
-def _(period, step):
     return period > 0 and (step + 1) % max(period, 1) == 0
 
 
-@open_function(on=0)
+@leaf
 def injected(dynamics):
     """D = σ_p T − B̂: the diffusion that is left to inject when gradient noise already brings B̂."""
-
-
-@implements(injected)
-def _(dynamics):
     return dynamics.sigma_p * dynamics.temperature - dynamics.noise_estimate
 
 
-@implements(advance, SymmetricSplitting)
-def _(integrator, kinetics, dynamics, state, gradient, noise, stream, moment):
-    theta, p, xi, h = state.theta, state.p, state.xi, moment.h
-    w = 0.5 * (moment.before + h)
+@loop
+def before_flow(scale, dynamics, state, gradient, noise, moment, diffusion):
+    """What goes with the gradient: (G N X L)(w)."""
+    w = 0.5 * (moment.before + moment.h)
     if dynamics.sigma_theta > 0.0:
-        end_diffusion(dynamics, theta, state.pending, gradient, w)
+        end_diffusion(scale, dynamics.sigma_theta, state.theta, state.pending, gradient, w)
     move_thermostat(dynamics, state, noise, moment, w)
-    kick(dynamics, p, gradient, noise.p, w, injected(dynamics))
-    rub(dynamics, p, xi, 0.5 * h)
-    learning = thermostats.is_learning(dynamics.thermostat, moment.step)
+    kick(state.p, gradient, noise.p, scale, w, diffusion)
+
+
+@loop
+def after_flow(scale, dynamics, state, noise, moment):
+    """The first half of the θ-noise of the next step."""
+    if dynamics.sigma_theta > 0.0:
+        sigma_theta, sigma_p, temperature = dynamics.sigma_theta, dynamics.sigma_p, dynamics.temperature
+        begin_diffusion(dynamics.thermostat, scale, sigma_theta, sigma_p, temperature, state, noise.theta, moment.h)
+
+
+@implements(advance, SymmetricSplitting)
+def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment):
+    thermostat, sigma_p, temperature = dynamics.thermostat, dynamics.sigma_p, dynamics.temperature
+    theta, p, xi, h = state.theta, state.p, state.xi, moment.h
+    diffusion = injected(dynamics)
+    before_flow(scale, dynamics, state, gradient, noise, moment, diffusion)
+    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h)
+    learning = thermostats.is_learning(thermostat, moment.step)
     resampling = is_turn(dynamics.resample_momentum, moment.step)
-    if learning or resampling:
-        # Both need the middle of A: half of it before, half after.
-        virial = drift(dynamics.thermostat, dynamics, theta, p, xi, 0.5 * h)
-        if learning:
-            thermostats.learn(dynamics.thermostat, dynamics, state, moment.step)
-        if resampling:
-            refresh(dynamics, state, stream, moment)
-        drift(dynamics.thermostat, dynamics, theta, p, xi, 0.5 * h)
-    else:
-        virial = drift(dynamics.thermostat, dynamics, theta, p, xi, h)
+    halves = 2 if learning or resampling else 1  # both need the middle of A: half of it before, half after
+    virial = h - h
+    for half in range(halves):
+        if half == 1 and learning:
+            thermostats.learn(thermostat, kinetics, temperature, diffusion / temperature, state, moment.step)
+        if half == 1 and resampling:
+            refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
+        virial = drift(thermostat, kinetics, scale, temperature, theta, p, xi, h / like(h, halves))
     if dynamics.sigma_theta > 0.0:
-        compensate(dynamics, state, h)
-    rub(dynamics, p, xi, 0.5 * h)
-    if dynamics.sigma_theta > 0.0:
-        begin_diffusion(dynamics, state, noise.theta, h)
+        compensate(kinetics, thermostat, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
+    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h)
+    after_flow(scale, dynamics, state, noise, moment)
     return virial
 
 
 @implements(advance, BAOAB)
-def _(integrator, kinetics, dynamics, state, gradient, noise, stream, moment):
+def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment):
+    thermostat, sigma_p, temperature = dynamics.thermostat, dynamics.sigma_p, dynamics.temperature
     theta, p, xi, h = state.theta, state.p, state.xi, moment.h
-    w = 0.5 * (moment.before + h)
+    diffusion = injected(dynamics)
+    before_flow(scale, dynamics, state, gradient, noise, moment, h - h)
+    learning = thermostats.is_learning(thermostat, moment.step)
+    virial = h - h
+    for half in range(2):
+        if half == 1:
+            if is_turn(dynamics.resample_momentum, moment.step):
+                refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
+            else:
+                thermalise(kinetics, thermostat, sigma_p, p, xi, noise.p, h, diffusion)
+        if learning and half == 1:  # after O and, below, before it: the mean of the two is the middle
+            thermostats.learn(thermostat, kinetics, temperature, diffusion / temperature, state, moment.step)
+        virial += 0.5 * drift(thermostat, kinetics, scale, temperature, theta, p, xi, 0.5 * h)
+        if learning and half == 0:
+            thermostats.learn(thermostat, kinetics, temperature, diffusion / temperature, state, moment.step)
     if dynamics.sigma_theta > 0.0:
-        end_diffusion(dynamics, theta, state.pending, gradient, w)
-    move_thermostat(dynamics, state, noise, moment, w)
-    plain_kick(dynamics, p, gradient, w)
-    before = drift(dynamics.thermostat, dynamics, theta, p, xi, 0.5 * h)
-    learning = thermostats.is_learning(dynamics.thermostat, moment.step)
-    if learning:  # before and after O, because the mean of the two is the middle
-        thermostats.learn(dynamics.thermostat, dynamics, state, moment.step)
-    if is_turn(dynamics.resample_momentum, moment.step):
-        refresh(dynamics, state, stream, moment)
-    else:
-        thermalise(kinetics, dynamics, p, xi, noise.p, h, injected(dynamics))
-    if learning:
-        thermostats.learn(dynamics.thermostat, dynamics, state, moment.step)
-    after = drift(dynamics.thermostat, dynamics, theta, p, xi, 0.5 * h)
-    if dynamics.sigma_theta > 0.0:
-        compensate(dynamics, state, h)
-    if dynamics.sigma_theta > 0.0:
-        begin_diffusion(dynamics, state, noise.theta, h)
-    return 0.5 * (before + after)
+        compensate(kinetics, thermostat, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
+    after_flow(scale, dynamics, state, noise, moment)
+    return virial
 
 
-@open_function(on=0, inline=False, fastmath=LOOP)
-def overdamped_step(dynamics, state, gradient, noise, moment):
+@loop
+def overdamped_step(scale, dynamics, state, gradient, noise, moment):
     """L alone, with the gradient at the halfway point of the noise: second order (Leimkuhler and Matthews 2013)."""
-
-
-@implements(overdamped_step)
-def _(dynamics, state, gradient, noise, moment):
-    end_diffusion(dynamics, state.theta, state.pending, gradient, 0.5 * (moment.before + moment.h))
-    begin_diffusion(dynamics, state, noise.theta, moment.h)
-    return moment.h - moment.h
+    w = 0.5 * (moment.before + moment.h)
+    end_diffusion(scale, dynamics.sigma_theta, state.theta, state.pending, gradient, w)
+    after_flow(scale, dynamics, state, noise, moment)
+    return w - w
 
 
 @implements(advance, SymmetricSplitting, Overdamped)
-def _(integrator, kinetics, dynamics, state, gradient, noise, stream, moment):
-    return overdamped_step(dynamics, state, gradient, noise, moment)
+def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment):
+    return overdamped_step(scale, dynamics, state, gradient, noise, moment)
 
 
 @implements(advance, BAOAB, Overdamped)
-def _(integrator, kinetics, dynamics, state, gradient, noise, stream, moment):
-    return overdamped_step(dynamics, state, gradient, noise, moment)
+def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment):
+    return overdamped_step(scale, dynamics, state, gradient, noise, moment)
 
 
 @implements(advance, Euler, Overdamped)
-def _(integrator, kinetics, dynamics, state, gradient, noise, stream, moment):
+def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment):
     h = moment.h
     amplitude = math.sqrt(2.0 * dynamics.sigma_theta * dynamics.temperature * h)
     for i in range(state.theta.size):
-        s = at(dynamics.scale, i)
+        s = at(scale, i)
         state.theta[i] += s * (amplitude * noise.theta[i] - h * dynamics.sigma_theta * s * gradient[i])
     return h - h
 
 
 @implements(advance, Euler)
-def _(integrator, kinetics, dynamics, state, gradient, noise, stream, moment):
+def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment):
     theta, p, xi, h = state.theta, state.p, state.xi, moment.h
-    thermostat, temperature = dynamics.thermostat, dynamics.temperature
+    thermostat, temperature, diffusion = dynamics.thermostat, dynamics.temperature, injected(dynamics)
     noise_theta = math.sqrt(2.0 * dynamics.sigma_theta * temperature * h)
-    noise_p = math.sqrt(2.0 * injected(dynamics) * h)
+    noise_p = math.sqrt(2.0 * diffusion * h)
     if thermostats.is_learning(thermostat, moment.step):
-        thermostats.learn(thermostat, dynamics, state, moment.step)
+        thermostats.learn(thermostat, kinetics, temperature, diffusion / temperature, state, moment.step)
     virial, heat = h - h, h - h
     for i in range(p.size):
-        s = at(dynamics.scale, i)
+        s = at(scale, i)
         g = s * gradient[i]
         f = thermostats.friction(thermostat, dynamics.sigma_p, xi, i)
         v, excess = velocity_and_excess(kinetics, p[i], temperature)
@@ -249,5 +246,5 @@ def _(integrator, kinetics, dynamics, state, gradient, noise, stream, moment):
     if is_turn(dynamics.resample_thermostat, moment.step):
         thermostats.resample(thermostat, xi, state.center, noise.xi, theta.size, temperature)
     if is_turn(dynamics.resample_momentum, moment.step):
-        refresh(dynamics, state, stream, moment)
+        refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
     return virial

@@ -80,39 +80,31 @@ def _(scale, low, high):
 
 
 @loop
-def kick(dynamics, p, gradient, normals, tau, diffusion):
+def kick(p, gradient, normals, scale, tau, diffusion):
     """G and N together: p ← p − τ s ∇U + √(2 D τ) n."""
     amplitude = math.sqrt(2.0 * diffusion * tau)
     for i in range(p.size):
-        p[i] += amplitude * normals[i] - tau * at(dynamics.scale, i) * gradient[i]
+        p[i] += amplitude * normals[i] - tau * at(scale, i) * gradient[i]
 
 
 @loop
-def plain_kick(dynamics, p, gradient, tau):
-    """G alone: p ← p − τ s ∇U."""
-    for i in range(p.size):
-        p[i] -= tau * at(dynamics.scale, i) * gradient[i]
-
-
-@loop
-def rub(dynamics, p, xi, tau):
+def rub(kinetics, thermostat, sigma_p, p, xi, tau):
     """B: the friction flow over a time tau."""
     for i in range(p.size):
-        f = friction(dynamics.thermostat, dynamics.sigma_p, xi, i)
-        p[i] = friction_flow(dynamics.kinetics, p[i], f * tau)
+        p[i] = friction_flow(kinetics, p[i], tau * friction(thermostat, sigma_p, xi, i))
 
 
 @open_function(inline=False, fastmath=LOOP)
-def thermalise(kinetics, dynamics, p, xi, normals, tau, diffusion):
+def thermalise(kinetics, thermostat, sigma_p, p, xi, normals, tau, diffusion):
     """O: friction and noise over a time tau."""
 
 
 @implements(thermalise)
-def _(kinetics, dynamics, p, xi, normals, tau, diffusion):
+def _(kinetics, thermostat, sigma_p, p, xi, normals, tau, diffusion):
     # Half a friction flow on either side of the noise: second order for every kinetics.
     amplitude = math.sqrt(2.0 * diffusion * tau)
     for i in range(p.size):
-        half = 0.5 * tau * friction(dynamics.thermostat, dynamics.sigma_p, xi, i)
+        half = 0.5 * tau * friction(thermostat, sigma_p, xi, i)
         p[i] = friction_flow(kinetics, friction_flow(kinetics, p[i], half) + amplitude * normals[i], half)
 
 
@@ -124,48 +116,47 @@ def relative_expm1(z):
 
 
 @implements(thermalise, Gaussian)
-def _(kinetics, dynamics, p, xi, normals, tau, diffusion):
+def _(kinetics, thermostat, sigma_p, p, xi, normals, tau, diffusion):
     # Exact: p ← e^{−λτ} p + √((D/λ)(1 − e^{−2λτ})) n with λ = f/m, of either sign and also 0.
     for i in range(p.size):
-        z = friction(dynamics.thermostat, dynamics.sigma_p, xi, i) * tau / kinetics.mass
+        z = friction(thermostat, sigma_p, xi, i) * tau / kinetics.mass
         spread = math.sqrt(2.0 * diffusion * tau * relative_expm1(2.0 * z))
         p[i] = exp(-z) * p[i] + spread * normals[i]
 
 
 @open_function(inline=False, fastmath=LOOP)
-def drift(thermostat, dynamics, theta, p, xi, tau):
+def drift(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
     """A: θ and ξ move while p stands still. Gives back Σ p K'(p), whose mean is T per coordinate."""
 
 
 @implements(drift, FixedFriction)
-def _(thermostat, dynamics, theta, p, xi, tau):
+def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
     virial = tau - tau
     for i in range(p.size):
-        v, _excess = velocity_and_excess(dynamics.kinetics, p[i], dynamics.temperature)
-        theta[i] += tau * at(dynamics.scale, i) * v
+        v, _excess = velocity_and_excess(kinetics, p[i], temperature)
+        theta[i] += tau * at(scale, i) * v
         virial += p[i] * v
     return virial
 
 
 @implements(drift, PerCoordinate)
-def _(thermostat, dynamics, theta, p, xi, tau):
+def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
     virial = tau - tau
     rate = tau * thermostat.gamma
     for i in range(p.size):
-        v, excess = velocity_and_excess(dynamics.kinetics, p[i], dynamics.temperature)
-        theta[i] += tau * at(dynamics.scale, i) * v
+        v, excess = velocity_and_excess(kinetics, p[i], temperature)
+        theta[i] += tau * at(scale, i) * v
         xi[i] += rate * excess
         virial += p[i] * v
     return virial
 
 
 @implements(drift, PerChain)
-def _(thermostat, dynamics, theta, p, xi, tau):
-    virial = tau - tau
-    heat = tau - tau
+def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
+    virial, heat = tau - tau, tau - tau
     for i in range(p.size):
-        v, excess = velocity_and_excess(dynamics.kinetics, p[i], dynamics.temperature)
-        theta[i] += tau * at(dynamics.scale, i) * v
+        v, excess = velocity_and_excess(kinetics, p[i], temperature)
+        theta[i] += tau * at(scale, i) * v
         heat += excess
         virial += p[i] * v
     xi[0] += tau * thermostat.gamma * heat / like(tau, p.size)
@@ -173,48 +164,47 @@ def _(thermostat, dynamics, theta, p, xi, tau):
 
 
 @loop
-def begin_diffusion(dynamics, state, normals, tau):
+def begin_diffusion(thermostat, scale, sigma_theta, sigma_p, temperature, state, normals, tau):
     """First half of L: θ moves by half its noise, ½√(2σ_θTτ) n. The gradient is taken there, and there is the draw."""
     theta, pending = state.theta, state.pending
-    amplitude = 0.5 * math.sqrt(2.0 * dynamics.sigma_theta * dynamics.temperature * tau)
+    amplitude = 0.5 * math.sqrt(2.0 * sigma_theta * temperature * tau)
     for i in range(theta.size):
-        left = 1.0 - crosstalk(dynamics.thermostat, dynamics, state.center, i)
+        left = 1.0 - crosstalk(thermostat, sigma_theta, sigma_p, state.center, i)
         pending[i] = amplitude * math.sqrt(left) * normals[i]
-        theta[i] += at(dynamics.scale, i) * pending[i]
+        theta[i] += at(scale, i) * pending[i]
 
 
 @loop
-def compensate(dynamics, state, tau):
-    """Goes with A where θ has noise of its own: θ ← θ − 2c τ s K'(p), c the crosstalk of the gradient noise."""
-    theta, p = state.theta, state.p
-    for i in range(theta.size):
-        v, _excess = velocity_and_excess(dynamics.kinetics, p[i], dynamics.temperature)
-        c = crosstalk(dynamics.thermostat, dynamics, state.center, i)
-        theta[i] -= 2.0 * c * tau * at(dynamics.scale, i) * v
-
-
-@loop
-def end_diffusion(dynamics, theta, pending, gradient, tau):
+def end_diffusion(scale, sigma_theta, theta, pending, gradient, tau):
     """Second half of L: the other half of the noise, and the drift −σ_θ τ s² ∇U with the gradient of the halfway point."""
-    rate = tau * dynamics.sigma_theta
+    rate = tau * sigma_theta
     for i in range(theta.size):
-        s = at(dynamics.scale, i)
+        s = at(scale, i)
         theta[i] += s * (pending[i] - rate * s * gradient[i])
 
 
 @loop
-def resample_momentum(dynamics, p, stream, step, first):
-    """Draw p afresh from exp(−K/T), coordinate by coordinate."""
-    for i in range(p.size):
-        p[i] = draw(dynamics.kinetics, dynamics.temperature, stream, step, first + i)
+def compensate(kinetics, thermostat, scale, sigma_theta, sigma_p, temperature, state, tau):
+    """Goes with A where θ has noise of its own: θ ← θ − 2c τ s K'(p), c the crosstalk of the gradient noise."""
+    theta, p = state.theta, state.p
+    for i in range(theta.size):
+        v, _excess = velocity_and_excess(kinetics, p[i], temperature)
+        c = crosstalk(thermostat, sigma_theta, sigma_p, state.center, i)
+        theta[i] -= 2.0 * c * tau * at(scale, i) * v
 
 
 @loop
-def refresh(dynamics, state, stream, moment):
+def resample_momentum(kinetics, temperature, p, stream, step, first):
+    """Draw p afresh from exp(−K/T), coordinate by coordinate."""
+    for i in range(p.size):
+        p[i] = draw(kinetics, temperature, stream, step, first + i)
+
+
+@loop
+def refresh(kinetics, thermostat, temperature, p, loss, stream, moment):
     """R: fresh momenta; the energy that went with the old ones is entered into the thermostat's balance."""
-    p, dim = state.p, state.p.size
-    for i in range(dim):
-        old = energy(dynamics.kinetics, p[i])
-        p[i] = draw(dynamics.kinetics, dynamics.temperature, stream, moment.step, moment.first + i)
-        heat = old - energy(dynamics.kinetics, p[i])
-        account(dynamics.thermostat, state.loss, i, dim, heat, moment.step, moment.h)
+    for i in range(p.size):
+        old = energy(kinetics, p[i])
+        p[i] = draw(kinetics, temperature, stream, moment.step, moment.first + i)
+        heat = old - energy(kinetics, p[i])
+        account(thermostat, loss, i, p.size, heat, moment.step, moment.h)

@@ -178,13 +178,14 @@ class Sampler:
         if dtype is None:
             dtype = theta.dtype if theta.dtype in (np.float32, np.float64) else np.float64
         start = checks.finite_array("theta", theta, 1).astype(dtype)
-        own = stream(seed, chain)
-        return ChainState(self.start(start, own), own, 0, 0.0)
+        own, state = stream(seed, chain), self.start(start)
+        if state.p.size:
+            draw_momenta(self.dynamics(start.size, start.dtype), state.p, own)
+        return ChainState(state, own, 0, 0.0)
 
-    def start(self, theta: NDArray[Any], own: Stream, p: Any = None, xi: Any = None) -> State:
-        """Arrays for one chain from θ: p drawn from its law and ξ = σ_p, unless they are given."""
+    def start(self, theta: NDArray[Any], p: Any = None, xi: Any = None) -> State:
+        """Arrays for one chain from θ; p is 0 (still to be drawn) and ξ = σ_p, unless they are given."""
         dim, dtype = theta.size, theta.dtype
-        dynamics = self.dynamics(dim, dtype)
         momentum = 0 if isinstance(self.kinetics, Overdamped) else dim
         half_noise = self.sigma_theta > 0.0 and not isinstance(self.integrator, Euler)
         n_xi = variables(self.thermostat, dim)
@@ -201,8 +202,6 @@ class Sampler:
         )
         if p is not None:
             state.p[:] = p
-        elif momentum:
-            draw_momenta(dynamics, state.p, own)
         if xi is not None:
             state.xi[:] = xi
         return state

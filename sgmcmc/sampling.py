@@ -18,7 +18,7 @@ from sgmcmc.integrators import State
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.minibatch import FullData, as_minibatch
 from sgmcmc.potentials import PythonPotential, check_model, dim_of, rows_of
-from sgmcmc.rng import INIT, stream
+from sgmcmc.rng import stream
 from sgmcmc.samplers import Sampler, in_precision
 from sgmcmc.trace import Trace
 
@@ -191,8 +191,9 @@ def _start(
     for number in range(chains):
         own = stream(seed, number)
         extra = {name: values[name][number] for name in ("p", "xi") if name in values}
-        state = sampler.start(values["theta"][number].astype(kind), own, **extra)
-        result.append(crew.Chain(number, own, state, 0, 0.0, out[number], np.zeros(dim, kind)))
+        state = sampler.start(values["theta"][number].astype(kind), **extra)
+        chain = crew.Chain(number, own, state, 0, 0.0, out[number], np.zeros(dim, kind), fresh="p" not in values)
+        result.append(chain)
     return result
 
 
@@ -206,10 +207,8 @@ def _per_chain(name: str, value: Any, chains: int, dim: int) -> NDArray[np.float
 
 def _cloud(seed: int, chains: int, dim: int) -> NDArray[np.float64]:
     """Where chains start if nothing is said: normal around 0 with standard deviation 0.1."""
-    normals = np.zeros((chains, 1, dim))
-    for number in range(chains):
-        python.draw_normals(normals[number], stream(seed, number), np.int64(0), INIT)
-    return 0.1 * normals[:, 0]
+    generators = (np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,))) for number in range(chains))
+    return np.stack([0.1 * g.standard_normal(dim) for g in generators])
 
 
 def _continue(trace: Trace, seed: int, chains: int, dim: int, kind: Any, out: NDArray[Any]) -> list[crew.Chain]:

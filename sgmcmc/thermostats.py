@@ -133,7 +133,7 @@ def learning_gain(step):
 
 
 @open_function(inline=False, fastmath=LOOP)
-def learn(thermostat, dynamics, state, step):
+def learn(thermostat, kinetics, temperature, floor, state, step):
     """Let the centre follow the friction that balances the noise, whatever its sources are.
 
     In a stationary state friction and resampling take out of the momentum what all the noise D puts in: E[ξ K'²] + heat of
@@ -153,7 +153,7 @@ def resample(thermostat, xi, center, normals, dim, temperature):
 
 
 @open_function
-def crosstalk(thermostat, dynamics, center, i):
+def crosstalk(thermostat, sigma_theta, sigma_p, center, i):
     """c = σ_θ D_B/T, where D_B = (μ − σ_p) T is the diffusion that gradient noise was found to bring into p.
 
     The same noise enters θ through −σ_θ ∇U: it adds σ_θ² D_B to the diffusion of θ and correlates it with that of p by
@@ -162,14 +162,18 @@ def crosstalk(thermostat, dynamics, center, i):
 
 
 @implements(crosstalk)
-def _(thermostat, dynamics, center, i):
-    return dynamics.sigma_theta - dynamics.sigma_theta
+def _(thermostat, sigma_theta, sigma_p, center, i):
+    return sigma_theta - sigma_theta
 
 
-@implements(crosstalk, _NoseHoover)
-def _(thermostat, dynamics, center, i):
-    found = dynamics.sigma_theta * (center[i % center.size] - dynamics.sigma_p)
-    return thermostat.adaptive * min(max(found, 0.0), 0.5)
+@implements(crosstalk, PerCoordinate)
+def _(thermostat, sigma_theta, sigma_p, center, i):
+    return thermostat.adaptive * min(max(sigma_theta * (center[i] - sigma_p), 0.0), 0.5)
+
+
+@implements(crosstalk, PerChain)
+def _(thermostat, sigma_theta, sigma_p, center, i):
+    return thermostat.adaptive * min(max(sigma_theta * (center[0] - sigma_p), 0.0), 0.5)
 
 
 @open_function
@@ -188,7 +192,7 @@ def _(thermostat, step):
 
 
 @implements(learn, FixedFriction)
-def _(thermostat, dynamics, state, step):
+def _(thermostat, kinetics, temperature, floor, state, step):
     return None
 
 
@@ -203,14 +207,15 @@ def _(thermostat, xi, center, normals, dim, temperature):
 
 
 @leaf
-def follow(thermostat, dynamics, state, i, loss, bend, gain):
-    """Put one sample of ξ K'² and K'' into the running means, and the centre where they say."""
+def follow(state, i, loss, bend, temperature, floor, gain):
+    """Put one sample of ξ K'² and K'' into the running means, and the centre where they say.
+
+    The injected noise alone asks for μ = σ_p − B̂/T. Half of that is the floor, which keeps an unlucky start from running
+    away; a floor at the whole would cool the chain, since the scatter of the estimate would then be one-sided.
+    """
     state.loss[i] += gain * (loss - state.loss[i])
     state.bend[i] += gain * (bend - state.bend[i])
-    # The injected noise alone asks for σ_p − B̂/T. Half of that is a floor that keeps an unlucky start from running away;
-    # a floor at the whole would cool the chain, since the scatter of the estimate would then be one-sided.
-    least = 0.5 * (dynamics.sigma_p - dynamics.noise_estimate / dynamics.temperature)
-    found = max(least, state.loss[i] / (dynamics.temperature * state.bend[i]))
+    found = max(0.5 * floor, state.loss[i] / (temperature * state.bend[i]))
     state.center[i] = found if state.bend[i] > 0.0 else state.center[i]  # K'' can be negative where K is concave
 
 
@@ -233,24 +238,23 @@ def _(thermostat, loss, i, dim, heat, step, h):
 
 
 @implements(learn, PerCoordinate)
-def _(thermostat, dynamics, state, step):
+def _(thermostat, kinetics, temperature, floor, state, step):
     gain = like(thermostat.gamma, learning_gain(step))
     for i in range(state.p.size):
-        v, excess = velocity_and_excess(dynamics.kinetics, state.p[i], dynamics.temperature)
-        bend = (v * v - excess) / dynamics.temperature
-        follow(thermostat, dynamics, state, i, state.xi[i] * v * v, bend, gain)
+        v, excess = velocity_and_excess(kinetics, state.p[i], temperature)
+        follow(state, i, state.xi[i] * v * v, (v * v - excess) / temperature, temperature, floor, gain)
 
 
 @implements(learn, PerChain)
-def _(thermostat, dynamics, state, step):
+def _(thermostat, kinetics, temperature, floor, state, step):
     gain = like(thermostat.gamma, learning_gain(step))
     squares, bends = gain - gain, gain - gain
     for i in range(state.p.size):
-        v, excess = velocity_and_excess(dynamics.kinetics, state.p[i], dynamics.temperature)
+        v, excess = velocity_and_excess(kinetics, state.p[i], temperature)
         squares += v * v
-        bends += (v * v - excess) / dynamics.temperature
+        bends += (v * v - excess) / temperature
     n = like(gain, state.p.size)
-    follow(thermostat, dynamics, state, 0, state.xi[0] * squares / n, bends / n, gain)
+    follow(state, 0, state.xi[0] * squares / n, bends / n, temperature, floor, gain)
 
 
 @implements(relax, _NoseHoover)

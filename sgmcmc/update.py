@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.dispatch import LOOP, implements, loop, open_function
+from sgmcmc.dispatch import loop
 from sgmcmc.integrators import Dynamics, Moment, Noise, State, advance, is_turn
 from sgmcmc.kernels import kernel
 from sgmcmc.kinetics import Overdamped, as_linear, as_root, shape_of
@@ -19,7 +19,7 @@ from sgmcmc.letters import part, resample_momentum
 from sgmcmc.rng import NOISE_P, NOISE_THETA, NOISE_XI, fill_normals
 from sgmcmc.thermostats import PerChain, variables
 
-__all__ = ["draw_momenta", "noise_buffers", "update", "update_once"]
+__all__ = ["begin", "draw_momenta", "noise_buffers", "update", "update_once"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -55,43 +55,16 @@ def fill_noise(dynamics, noise, steps, stream, step, first):
                     fill_normals(noise.xi[s : s + 1], stream, step + s, NOISE_XI, first)
 
 
-@open_function(on=0, inline=False, fastmath=LOOP)
-def with_parts(dynamics, kinetics, scale):
-    """The same dynamics with another form of its kinetics, and the scale of a block."""
-
-
-@implements(with_parts)
-def _(dynamics, kinetics, scale):
-    return Dynamics(
-        kinetics,
-        dynamics.thermostat,
-        dynamics.integrator,
-        scale,
-        dynamics.sigma_theta,
-        dynamics.sigma_p,
-        dynamics.sigma_xi,
-        dynamics.temperature,
-        dynamics.noise_estimate,
-        dynamics.resample_momentum,
-        dynamics.resample_thermostat,
-    )
-
-
 @loop
 def advance_block(dynamics, scale, state, gradient, noise, stream, moment):
     """`advance` for the form of the kinetics at hand: a = 1 and a = 2 need neither logarithms nor powers."""
-    kinetics = dynamics.kinetics
+    integrator, kinetics = dynamics.integrator, dynamics.kinetics
     shape = shape_of(kinetics)
     if shape == 1:
-        linear = as_linear(kinetics)
-        own = with_parts(dynamics, linear, scale)
-        return advance(dynamics.integrator, linear, own, state, gradient, noise, stream, moment)
+        return advance(integrator, as_linear(kinetics), scale, dynamics, state, gradient, noise, stream, moment)
     if shape == 2:
-        root = as_root(kinetics)
-        own = with_parts(dynamics, root, scale)
-        return advance(dynamics.integrator, root, own, state, gradient, noise, stream, moment)
-    own = with_parts(dynamics, kinetics, scale)
-    return advance(dynamics.integrator, kinetics, own, state, gradient, noise, stream, moment)
+        return advance(integrator, as_root(kinetics), scale, dynamics, state, gradient, noise, stream, moment)
+    return advance(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment)
 
 
 @loop
@@ -141,7 +114,13 @@ def update_once(dynamics, state, gradient, noise, stream, step, before, h):
 BEFORE_THE_FIRST_STEP = (1 << 48) - 1  # the address of what is drawn at the start: a step that no run reaches
 
 
+@loop
+def begin(dynamics, p, stream):
+    """The momenta a chain starts with."""
+    resample_momentum(dynamics.kinetics, dynamics.temperature, p, stream, BEFORE_THE_FIRST_STEP, 0)
+
+
 @kernel
 def draw_momenta(dynamics, p, stream):
-    """The momenta a chain starts with."""
-    resample_momentum(dynamics, p, stream, BEFORE_THE_FIRST_STEP, 0)
+    """`begin`, compiled."""
+    begin(dynamics, p, stream)

@@ -25,7 +25,9 @@ def test_sghmc_has_the_exact_variance_on_gaussian_targets(friction, temperature,
 
 
 def test_the_lyapunov_check_sees_a_friction_that_is_off_by_one_per_cent():
-    sampler = sg.SGHMC(0.1, friction=1.0, noise_estimate=0.01)  # injects 1 % too little where there is no gradient noise
+    sampler = sg.SGHMC(
+        0.1, friction=1.0, noise_estimate=0.01
+    )  # injects 1 % too little where there is no gradient noise
     assert abs(theta_variance(sampler) - 1.0) > 5e-3
 
 

@@ -10,7 +10,7 @@ from sgmcmc.kernels import kernel
 from sgmcmc.minibatch import choose
 from sgmcmc.potentials import estimate
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
-from sgmcmc.update import fill_noise, update
+from sgmcmc.update import begin, fill_noise, update
 
 __all__ = ["Buffers", "Gradient", "run_chunk"]
 
@@ -80,8 +80,12 @@ def is_finite(theta):
 
 
 @loop
-def run_steps(dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, out):
-    """The steps step, step + 1, … of one chain. Steps listed in `kept` are recorded in `out`.
+def run_steps(
+    dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, fresh, out
+):
+    """The steps step, step + 1, … of one chain, `fresh` if its momenta are still to be drawn.
+
+    Steps listed in `kept` are recorded in `out`.
 
     Gives back how many were finite: fewer than there are step sizes means that the chain diverged in the next one.
     """
@@ -89,6 +93,8 @@ def run_steps(dynamics, model, gradient, state, buffers, stream, step, before, s
     batch = buffers.noise.theta.shape[0]
     short = buffers.noise.theta.shape[1] == theta.size
     recorded = 0
+    if fresh:
+        begin(dynamics, state.p, stream)
     for t in range(step_sizes.size):
         now, h, row = step + t, step_sizes[t], t % batch
         if short and row == 0:
@@ -114,8 +120,10 @@ def run_steps(dynamics, model, gradient, state, buffers, stream, step, before, s
 
 
 @kernel
-def run_chunk(dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, out):
+def run_chunk(
+    dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, fresh, out
+):
     """`run_steps`, compiled."""
     return run_steps(
-        dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, out
+        dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, fresh, out
     )

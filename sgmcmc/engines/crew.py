@@ -41,6 +41,7 @@ class Chain:
     out: NDArray[Any]  # (draws, dim)
     origin: NDArray[Any]
     sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+    fresh: bool = False  # momenta are drawn with the first chunk
     diverged: int | None = None  # the step in which it left the finite numbers
 
 
@@ -90,11 +91,13 @@ class Job:
             step_sizes,
             self.plan.kept[low:high],
             np.int64(self.plan.first_measured),
+            chain.fresh and count > 0,
             chain.out[low:high],
         )
         if done < count:
             chain.diverged = chain.step + done
         chain.step += done
+        chain.fresh = chain.fresh and count == 0
         chain.before = float(step_sizes[-1]) if count else chain.before
         return int(done)
 

@@ -12,9 +12,8 @@ import numpy as np
 from sgmcmc.engines.cpu import work
 from sgmcmc.kernels import kernel
 from sgmcmc.minibatch import choose
-from sgmcmc.potentials import add_prior_gradient
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
-from sgmcmc.update import update_once
+from sgmcmc.update import draw_momenta, update_once
 
 __all__ = ["run_chunk"]
 
@@ -31,12 +30,6 @@ def choose_rows(minibatch, n_rows, stream, step, memory, rows):
 def draw_normals(out, stream, step, purpose):
     """A row of normals."""
     fill_normals(out, stream, step, purpose, 0)
-
-
-@kernel
-def prior_gradient(prior_holder, theta, out):
-    """out += the gradient of −log prior."""
-    add_prior_gradient(prior_holder, theta, out)
 
 
 def find_gradient(gradient: Any, model: Any, theta: Any, buffers: Any, stream: Any, step: int) -> None:
@@ -63,10 +56,13 @@ def run_chunk(
     step_sizes: Any,
     kept: Any,
     first_measured: int,
+    fresh: bool,
     out: Any,
 ) -> int:
     """The steps step, step + 1, … of one chain, as `sgmcmc.engines.cpu.run_chunk` takes them."""
     theta, recorded = state.theta, 0
+    if fresh and state.p.size:
+        draw_momenta(dynamics, state.p, stream)
     for t, h in enumerate(step_sizes):
         now = int(step) + t
         find_gradient(gradient, model, theta, buffers, stream, now)

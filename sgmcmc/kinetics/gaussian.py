@@ -47,6 +47,11 @@ class Overdamped(NamedTuple):
     """No momentum at all: the dynamics is that of θ alone, as in Langevin dynamics without inertia."""
 
 
+@implements(draw, Overdamped)
+def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> Any:
+    return temperature - temperature  # there is no momentum to draw
+
+
 @implements(energy, Gaussian)
 def _(kinetics: Any, p: Any) -> Any:
     return p * (0.5 * p / kinetics.mass)
