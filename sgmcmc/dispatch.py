@@ -34,7 +34,7 @@ from numba import types
 from numba.core.typing.templates import infer, infer_global, make_overload_template
 from numba.np.numpy_support import as_dtype
 
-from sgmcmc.linking import PartCompiler
+from sgmcmc.linking import part_jit
 
 __all__ = [
     "LEAF",
@@ -222,6 +222,9 @@ class _ChosenByTypesAlone:
     _build_impl: Callable[..., Any]
     _impl_cache: dict[Any, Any]
 
+    def _get_jit_decorator(self) -> Any:
+        return part_jit
+
     def _get_impl(self, args: Any, kws: Any) -> Any:
         key = self.context, tuple(args), tuple(kws.items())
         if key not in self._impl_cache:
@@ -240,7 +243,6 @@ def _options(function: OpenFunction, signature: tuple[Any, ...]) -> dict[str, An
         "error_model": "numpy",
         "no_cpython_wrapper": True,
         "no_cfunc_wrapper": True,
-        "pipeline_class": PartCompiler,
         "_nrt": key is None or function.allocates[key],
     }
 

@@ -53,12 +53,19 @@ class _ContentCache(FunctionCache):  # type: ignore[misc]
 
 @functools.cache
 def package_fingerprint() -> bytes:
-    """A digest of every source file of the package, and of the versions that shape the machine code."""
+    """A digest of the package's sources that are compiled, and of the versions that shape the machine code.
+
+    Only what is made by the decorators of dispatch.py and of this file is ever compiled, so a file that names neither,
+    such as one with plots, does not count.
+    """
     digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
     root = Path(__file__).parent
     for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode())
-        digest.update(path.read_bytes())
+        source = path.read_bytes()
+        if any(name in source for name in (b"sgmcmc.dispatch", b"sgmcmc.kernels", b"sgmcmc.linking")):
+            digest.update(str(path.relative_to(root)).encode())
+            digest.update(source)
+    digest.update((root / "linking.py").read_bytes())
     return digest.digest()
 
 
