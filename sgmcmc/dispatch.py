@@ -31,7 +31,8 @@ from typing import overload as typing_overload
 
 import numpy as np
 from numba import types
-from numba.core.typing.templates import infer, infer_global, make_overload_template
+from numba.core.typing.templates import make_overload_template
+from numba.extending import typeof_impl
 from numba.np.numpy_support import as_dtype
 
 from sgmcmc.linking import part_jit
@@ -70,6 +71,7 @@ class OpenFunction:
         self.implementations: dict[tuple[type, ...], Callable[..., Any]] = {}
         self.allocates: dict[tuple[type, ...], bool] = {}
         self.made_by_type: set[tuple[type, ...]] = set()
+        self.numba_type: Any = None
         self._chosen: dict[tuple[type, ...], Callable[..., Any]] = {}
 
     def key_for(self, classes: tuple[type, ...]) -> tuple[type, ...] | None:
@@ -133,7 +135,6 @@ def open_function(
         return functools.partial(open_function, on=on, inline=inline, fastmath=fastmath)
     function = OpenFunction(stub, on, inline, fastmath)
     _OPEN_FUNCTIONS.append(function)
-    _register_with_numba(function)
     return function
 
 
@@ -187,7 +188,7 @@ def implements(
     key = tuple(on) + (object,) * (function.on - len(on))
 
     def register(implementation: Callable[..., Any]) -> Callable[..., Any]:
-        wanted, given = (len(inspect.signature(f).parameters) for f in (function, implementation))
+        wanted, given = len(function.__signature__.parameters), implementation.__code__.co_argcount
         if wanted != given:
             raise TypeError(f"{function.__name__} takes {wanted} arguments; the implementation for {on} takes {given}")
         function.implementations[key] = implementation
@@ -199,15 +200,19 @@ def implements(
     return register
 
 
-def _register_with_numba(function: OpenFunction) -> None:
-    names = ", ".join(inspect.signature(function).parameters)
-    scope: dict[str, Any] = {"choose": lambda *signature: _compiled_form(function, signature)}
-    # Numba wants a typing function with the very argument names of the function it stands for.
-    exec(f"def typing({names}):\n    return choose({names})", scope)
-    template = make_overload_template(function, scope["typing"], {}, False, "never", False)
-    template = type(template.__name__, (_ChosenByTypesAlone, template), {"function": function})
-    infer(template)
-    infer_global(function, types.Function(template))
+@typeof_impl.register(OpenFunction)  # type: ignore[untyped-decorator]
+def _numba_type(function: OpenFunction, _context: Any) -> Any:
+    """What Numba calls the type of an open function; made when compiled code first meets it, which keeps imports quick."""
+    if function.numba_type is None:
+        names = ", ".join(inspect.signature(function).parameters)
+        scope: dict[str, Any] = {"choose": lambda *signature: _compiled_form(function, signature)}
+        # Numba wants a typing function with the very argument names of the function it stands for.
+        exec(f"def typing({names}):\n    return choose({names})", scope)
+        template = make_overload_template(function, scope["typing"], {}, False, "never", False)
+        function.numba_type = types.Function(
+            type(template.__name__, (_ChosenByTypesAlone, template), {"function": function})
+        )
+    return function.numba_type
 
 
 class _ChosenByTypesAlone:

@@ -17,7 +17,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from sgmcmc.dispatch import implements, leaf, like
 from sgmcmc.elementary import exp, log, power, tanh
@@ -110,6 +109,8 @@ def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> An
 @implements(log_normaliser, LinearMonomial)
 def _(kinetics: Any, temperature: Any) -> Any:
     shape = 1.0 / (kinetics.softening * temperature)
+    from scipy import special
+
     return math.log(kinetics.mass / kinetics.softening) + float(special.betaln(shape, shape))
 
 

@@ -6,7 +6,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from sgmcmc import checks
 from sgmcmc.dispatch import implements, leaf, like
@@ -121,6 +120,8 @@ def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> An
 
 @implements(log_normaliser, Relativistic)
 def _(kinetics: Any, temperature: Any) -> Any:
+    from scipy import special
+
     momentum = kinetics.mass * kinetics.speed
     beta = momentum * kinetics.speed / temperature
     return math.log(2.0 * momentum * special.k1e(beta)) - beta
@@ -128,6 +129,8 @@ def _(kinetics: Any, temperature: Any) -> Any:
 
 @implements(acceptance, Relativistic)
 def _(kinetics: Any, temperature: Any) -> Any:
+    from scipy import special
+
     beta = kinetics.mass * kinetics.speed**2 / temperature
     u0 = float(_tangent(beta))
     g0 = math.sqrt(1.0 + u0 * u0)

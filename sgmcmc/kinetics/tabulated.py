@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicHermiteSpline
 
 from sgmcmc import checks
 from sgmcmc.dispatch import implements, like
@@ -175,6 +174,8 @@ def _survival(kinetics: Any, temperature: float, low: float, high: float, panels
 
 def _table(kinetics: Any, edges: Array, tail: Array, hazard: Array, density: int) -> Tabulated | None:
     """The table with `density` nodes per unit of E, or None if it is not accurate between them."""
+    from scipy.interpolate import CubicHermiteSpline
+
     if not ((np.diff(tail) > 0.0).all() and (hazard > 0.0).all() and np.isfinite(1.0 / hazard).all()):
         return None
     inverse = CubicHermiteSpline(tail, edges, 1.0 / hazard)

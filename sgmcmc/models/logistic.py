@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from sgmcmc.dispatch import implements
 from sgmcmc.elementary import sigmoid, softplus
@@ -50,6 +49,8 @@ class LogisticRegression(_Fields, LinearPredictor):
 
     def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """P(y = 1) for each row of X, at one θ or averaged over draws of shape (…, dim)."""
+        from scipy.special import expit
+
         return self._average(theta, X, expit)
 
 

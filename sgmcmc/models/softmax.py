@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
 
 from sgmcmc.checks import integer
 from sgmcmc.dispatch import implements, loop
@@ -69,6 +68,8 @@ class SoftmaxRegression(_Fields, Model):
     def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """P(y = k) of shape (rows, classes), at one θ or averaged over draws of shape (…, dim)."""
         draws, matrix = draws_of(theta, self.dim), self.columns.apply(X)
+        from scipy.special import softmax
+
         total = np.zeros((len(matrix), self.classes))
         for draw in draws:
             total += softmax(matrix @ draw.reshape(-1, self.classes), axis=1)
