@@ -6,6 +6,7 @@ as many as there are parameters) if that is given. Of pyplot's state only the cu
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -176,13 +177,8 @@ def _chain_legend(trace: Trace, axes: NDArray[Any], ax: Any, truth: str | None =
     if len(entries) > 0:
         figure = axes[0].figure
         columns = min(len(entries), max(int(figure.get_figwidth() / 0.9), 1))
-        look: dict[str, Any] = {
-            "fontsize": 8,
-            "frameon": False,
-            "handlelength": 1.2,
-            "columnspacing": 1.2,
-            "borderpad": 0.0,
-        }
+        look: dict[str, Any] = {"fontsize": 8, "frameon": False, "borderpad": 0.0}
+        look |= {"handlelength": 1.2, "columnspacing": 1.2}
         figure.legend(handles=entries, loc="outside lower left", ncols=columns, **look)
 
 
@@ -258,32 +254,35 @@ def plot_wells(traces: dict[str, Trace], exact: Any, title: str) -> NDArray[Any]
     figure = Figure(figsize=(11.0, 1.75 * len(traces) + 1.0), layout="constrained")
     axes: NDArray[Any] = figure.subplots(len(traces), 3, squeeze=False, sharex="col", width_ratios=(3, 2, 4))
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color=_INK)
+    seen = exact.grid[exact.density > 2e-3 * exact.density.max()]
     for (left, middle, right), (i, (name, trace)) in zip(axes, enumerate(traces.items()), strict=True):
         x = trace.draws[:, :, 0].astype(np.float64)
         _well_density(left, x, exact, name, _colour(i))
         _well_masses(middle, x, exact, _colour(i))
         _well_chain(right, x, exact, _colour(i))
-    for axis, text in zip(
-        axes[-1], ("θ (line: exact density)", "well (line: exact mass)", "draw of chain 0"), strict=True
-    ):
+        left.set_xlim(seen[0], seen[-1])
+        right.set_ylim(seen[0], seen[-1])
+    below = ("θ (line: exact density)", "well (line: exact mass, thin: ± 2 errors)", "draw of chain 0")
+    for axis, text in zip(axes[-1], below, strict=True):
         axis.set_xlabel(text, fontsize=8.5, color=_INK)
     return axes
 
 
 def _well_density(axis: Any, x: NDArray[np.float64], exact: Any, name: str, colour: str) -> None:
-    edges = np.linspace(-2.9, 2.9, 117)
+    edges = np.linspace(exact.grid[0], exact.grid[-1], exact.grid.size // 10 + 1)
     found = np.histogram(x, edges)[0] / (x.size * np.diff(edges))
     axis.stairs(found, edges, fill=True, color=colour, alpha=0.5, lw=0)
     axis.plot(exact.grid, exact.density, color="black", lw=1.0)
-    axis.set(xlim=(edges[0], edges[-1]), ylim=(0.0, 1.1 * max(found.max(), exact.density.max())), yticks=[])
+    axis.set(ylim=(0.0, 1.1 * max(found.max(), exact.density.max())), yticks=[])
     dress(axis, name)
     axis.spines["left"].set_visible(False)
 
 
 def _well_masses(axis: Any, x: NDArray[np.float64], exact: Any, colour: str) -> None:
-    found = np.diff(np.searchsorted(np.sort(x, axis=None), exact.edges)) / x.size
-    wells = np.arange(1, len(found) + 1)
+    inside = [((x >= low) & (x < high)).astype(np.float64) for low, high in itertools.pairwise(exact.edges)]
+    found, wells = np.array([y.mean() for y in inside]), np.arange(1, len(inside) + 1)
     axis.bar(wells, found, width=0.7, color=colour, alpha=0.5)
+    axis.errorbar(wells, found, 2.0 * np.array([diagnostics.mcse(y) for y in inside]), fmt="none", ecolor=colour, lw=2)
     axis.hlines(exact.masses, wells - 0.42, wells + 0.42, color="black", lw=1.6)
     axis.set(xticks=wells, ylim=(0.0, 1.15 * max(found.max(), exact.masses.max())))
     dress(axis, "", f"total variation {0.5 * np.abs(found - exact.masses).sum():.3f}")
@@ -294,5 +293,5 @@ def _well_chain(axis: Any, x: NDArray[np.float64], exact: Any, colour: str) -> N
     axis.hlines(exact.edges[1:-1], 0, x.shape[1], color=_PALE, lw=0.7, zorder=0)
     axis.plot(time, x[0, time], color=colour, lw=0.4, alpha=0.4, rasterized=True)
     axis.plot(time, x[0, time], ".", ms=2.0, color=colour, rasterized=True)
-    axis.set(xlim=(0, x.shape[1]), ylim=(-2.6, 2.6))
+    axis.set_xlim(0, x.shape[1])
     dress(axis, "", f"ESS {diagnostics.ess(x):,.0f} of {x.size:,}")

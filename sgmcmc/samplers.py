@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,7 +157,7 @@ class Sampler:
                 f"scale has {self.scale.size} entries; give one number, or one for each of {dim} coordinates"
             )
         value = Dynamics(
-            with_momentum_law(self.kinetics, self.temperature),
+            self._kinetics_with_law,
             self.thermostat,
             self.integrator,
             Units(self.scale) if isinstance(self.scale, np.ndarray) else self.scale,
@@ -170,6 +171,10 @@ class Sampler:
         )
         return in_precision(value, dtype)  # type: ignore[no-any-return]
 
+    @cached_property
+    def _kinetics_with_law(self) -> Any:
+        return with_momentum_law(self.kinetics, self.temperature)  # for a kinetics of your own a table, made once
+
     # ---- ask and tell ----------------------------------------------------------------------------------------------
 
     def init(self, theta: ArrayLike, seed: int = 0, chain: int = 0, dtype: DTypeLike | None = None) -> ChainState:
@@ -177,7 +182,7 @@ class Sampler:
         theta = np.asarray(theta)
         if dtype is None:
             dtype = theta.dtype if theta.dtype in (np.float32, np.float64) else np.float64
-        start = checks.finite_array("theta", theta, 1).astype(dtype)
+        start = checks.finite_array("theta", theta, 1).astype(precision(dtype))
         own, state = stream(seed, chain), self.start(start)
         if state.p.size:
             draw_momenta(self.dynamics(start.size, start.dtype), state.p, own)
@@ -185,20 +190,17 @@ class Sampler:
 
     def start(self, theta: NDArray[Any], p: Any = None, xi: Any = None) -> State:
         """Arrays for one chain from θ; p is 0 (still to be drawn) and ξ = σ_p, unless they are given."""
-        dim, dtype = theta.size, theta.dtype
-        momentum = 0 if isinstance(self.kinetics, Overdamped) else dim
-        half_noise = self.sigma_theta > 0.0 and not isinstance(self.integrator, Euler)
-        n_xi = variables(self.thermostat, dim)
-        bend = float(curvature(self.kinetics, 1.0)) if n_xi else 1.0  # a first guess at E[K''], soon forgotten
+        dtype, sizes = theta.dtype, self.sizes(theta.size)
+        bend = float(curvature(self.kinetics, 1.0)) if sizes.xi else 1.0  # a first guess at E[K''], soon forgotten
         bend = bend if bend > 0.0 else 1.0
         state = State(
             theta.copy(),
-            np.zeros(momentum, dtype),
-            np.full(n_xi, self.sigma_p, dtype),
-            np.full(n_xi, self.sigma_p, dtype),
-            np.full(n_xi, self.sigma_p * self.temperature * bend, dtype),
-            np.full(n_xi, bend, dtype),
-            np.zeros(dim if half_noise else 0, dtype),
+            np.zeros(sizes.p, dtype),
+            np.full(sizes.xi, self.sigma_p, dtype),
+            np.full(sizes.center, self.sigma_p, dtype),
+            np.full(sizes.loss, self.sigma_p * self.temperature * bend, dtype),
+            np.full(sizes.bend, bend, dtype),
+            np.zeros(sizes.pending, dtype),
         )
         if p is not None:
             state.p[:] = p
@@ -206,12 +208,25 @@ class Sampler:
             state.xi[:] = xi
         return state
 
+    def sizes(self, dim: int) -> State:
+        """The lengths of a chain's arrays; the kernels trust them."""
+        momentum = 0 if isinstance(self.kinetics, Overdamped) else dim
+        n_xi = variables(self.thermostat, dim)
+        half_noise = self.sigma_theta > 0.0 and not isinstance(self.integrator, Euler)
+        return State(dim, momentum, n_xi, n_xi, n_xi, n_xi, dim if half_noise else 0)
+
+    def fits(self, state: State) -> bool:
+        """Whether these are the arrays of a chain of such a sampler."""
+        return State(*(a.size for a in state)) == self.sizes(state.theta.size)
+
     def step(self, state: ChainState, gradient: ArrayLike, inplace: bool = False) -> ChainState:
         """Advance by one step, given the gradient of U at `state.theta`; with `inplace` the arrays of `state` are reused."""
         theta = state.arrays.theta
         g = np.ascontiguousarray(gradient, dtype=theta.dtype)
         if g.shape != theta.shape:
             raise ValueError(f"gradient has shape {g.shape}; give one number for each of the {theta.size} coordinates")
+        if not self.fits(state.arrays):
+            raise ValueError("state was made by another kind of sampler; start with the init of this one")
         arrays = state.arrays if inplace else State(*(a.copy() for a in state.arrays))
         dynamics = self.dynamics(theta.size, theta.dtype)
         h = theta.dtype.type(self.schedule.step_sizes(np.array([state.step]))[0])
@@ -240,6 +255,17 @@ class ChainState(NamedTuple):
     @property
     def xi(self) -> NDArray[Any]:
         return self.arrays.xi  # type: ignore[no-any-return]
+
+
+def precision(dtype: Any) -> Any:
+    """np.float32 or np.float64, by any of its names."""
+    try:
+        kind = np.dtype(dtype).type
+    except TypeError:
+        kind = None
+    if kind not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r} is unknown; choose np.float32 or np.float64")
+    return kind
 
 
 def in_precision(value: Any, dtype: DTypeLike) -> Any:

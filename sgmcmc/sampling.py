@@ -19,7 +19,7 @@ from sgmcmc.kinetics import Overdamped
 from sgmcmc.minibatch import FullData, as_minibatch
 from sgmcmc.potentials import PythonPotential, check_model, dim_of, rows_of
 from sgmcmc.rng import stream
-from sgmcmc.samplers import Sampler, in_precision
+from sgmcmc.samplers import Sampler, in_precision, precision
 from sgmcmc.trace import Trace
 
 __all__ = ["sample"]
@@ -74,7 +74,7 @@ def sample(
     warmup = checks.integer("warmup", warmup, 0)
     chains = checks.integer("chains", chains, 1, 2**32 - 1)
     thin = checks.integer("thin", thin, 1)
-    kind = _dtype(dtype)
+    kind = precision(dtype)
     checks.one_of("on_divergence", on_divergence, ("raise", "drop"))
     noise = checks.number("gradient_noise", gradient_noise, 0.0, 1e300)
     clip = np.inf if clip_gradient is None else checks.number("clip_gradient", clip_gradient, 0.0, open_low=True)
@@ -82,8 +82,9 @@ def sample(
     seed = _seed(seed, init)
     n_threads = _threads(threads, model, chains)
 
-    first = int(init.final["step"]) if isinstance(init, Trace) else 0
+    first = _last_step(init) if isinstance(init, Trace) else 0
     plan = make_plan(sampler.schedule, draws, warmup, thin, first)
+    plan.step_sizes(first, 1, kind)  # a function of the user's: better refused here than after compiling
     weight = 1.0 if isinstance(rows, FullData) else n_rows / rows.size
     gradient = in_precision(cpu.Gradient(rows, n_rows, weight, noise, clip), kind)
     interpreted = isinstance(model, PythonPotential)
@@ -101,6 +102,7 @@ def sample(
     begin = time.perf_counter()
     job.advance(crew_chains[0], job.buffers(crew_chains[0]), 0)  # compiles, or loads from the disk cache
     compiled = time.perf_counter()
+    before = sum(c.step for c in crew_chains)
     interrupted = _run(job, crew_chains, n_threads, progress, on_divergence, sampler)
     seconds = time.perf_counter() - compiled
 
@@ -116,12 +118,13 @@ def sample(
             "dtype": np.dtype(kind).name,
             "device": "cpu",
             "threads": n_threads,
+            "steps": sum(c.step for c in crew_chains) - before,
             "warmup": warmup,
             "thin": thin,
-            "batch_size": batch_size,
+            "batch_size": None if batch_size is None else int(batch_size),
             "minibatch": minibatch if batch_size is not None else None,
             "gradient_noise": noise,
-            "clip_gradient": clip_gradient,
+            "clip_gradient": None if clip_gradient is None else clip,
             "temperature": sampler.temperature,
             "seconds": seconds,
             "compile_seconds": compiled - begin,
@@ -147,16 +150,6 @@ def _check_model(model: Any) -> tuple[int, int]:
     return dim_of(model), rows_of(model)
 
 
-def _dtype(dtype: Any) -> Any:
-    try:
-        kind = np.dtype(dtype).type
-    except TypeError:
-        kind = None
-    if kind not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype!r} is unknown; choose np.float32 or np.float64")
-    return kind
-
-
 def _seed(seed: Any, init: Any) -> int:
     if seed is None:
         return int(init.info["seed"]) if isinstance(init, Trace) else secrets.randbits(64)
@@ -173,20 +166,25 @@ def _threads(threads: int | None, model: Any, chains: int) -> int:
 # ---- the start ----------------------------------------------------------------------------------------------------------
 
 
+_WORDS = {"theta": "parameters", "p": "momentum", "xi": "thermostat"}
+
+
 def _start(
     sampler: Sampler, init: Any, seed: int, chains: int, dim: int, kind: Any, out: NDArray[Any]
 ) -> list[crew.Chain]:
     if isinstance(init, Trace):
-        return _continue(init, seed, chains, dim, kind, out)
+        return _continue(sampler, init, seed, chains, dim, kind, out)
     given = dict(init) if isinstance(init, Mapping) else {"theta": init}
-    unknown = set(given) - {"theta", "p", "xi"}
+    unknown = [name for name in given if name not in _WORDS]
     if unknown:
-        raise ValueError(f"init has the unknown key {sorted(unknown)[0]!r}; its keys are 'theta', 'p' and 'xi'")
+        raise ValueError(f"init has the unknown key {unknown[0]!r}; its keys are 'theta', 'p' and 'xi'")
     if given.get("theta") is None:
         given["theta"] = _cloud(seed, chains, dim)
-    if "p" in given and isinstance(sampler.kinetics, Overdamped):
-        raise ValueError("init['p'] was given, but the sampler has no momentum; leave it out")
-    values = {name: _per_chain(f"init[{name!r}]", value, chains, dim) for name, value in given.items()}
+    sizes = sampler.sizes(dim)._asdict()
+    for name in given:
+        if sizes[name] == 0:
+            raise ValueError(f"init[{name!r}] was given, but the sampler has no {_WORDS[name]}; leave it out")
+    values = {name: _per_chain(f"init[{name!r}]", value, chains, sizes[name]) for name, value in given.items()}
     result = []
     for number in range(chains):
         own = stream(seed, number)
@@ -197,12 +195,12 @@ def _start(
     return result
 
 
-def _per_chain(name: str, value: Any, chains: int, dim: int) -> NDArray[np.float64]:
+def _per_chain(name: str, value: Any, chains: int, size: int) -> NDArray[np.float64]:
     """One row per chain from a number, a row, or a row per chain."""
     array = checks.finite_array(name, value)
-    if array.shape not in ((), (dim,), (chains, dim)):
-        raise ValueError(f"{name} has shape {array.shape}; give ({dim},) or ({chains}, {dim})")
-    return np.broadcast_to(array, (chains, dim))
+    if array.shape not in ((), (size,), (chains, size)):
+        raise ValueError(f"{name} has shape {array.shape}; give ({size},) or ({chains}, {size})")
+    return np.broadcast_to(array, (chains, size))
 
 
 def _cloud(seed: int, chains: int, dim: int) -> NDArray[np.float64]:
@@ -211,8 +209,20 @@ def _cloud(seed: int, chains: int, dim: int) -> NDArray[np.float64]:
     return np.stack([0.1 * g.standard_normal(dim) for g in generators])
 
 
-def _continue(trace: Trace, seed: int, chains: int, dim: int, kind: Any, out: NDArray[Any]) -> list[crew.Chain]:
-    """Chains that go on from the end of a trace, with the same random numbers as if it had never ended."""
+def _last_step(trace: Trace) -> int:
+    missing = [name for name in (*State._fields, "step", "before") if name not in trace.final]
+    if missing:
+        raise ValueError(f"init is a trace without {missing[0]!r} in its final state; give one that sample returned")
+    return int(np.max(trace.final["step"]))
+
+
+def _continue(
+    sampler: Sampler, trace: Trace, seed: int, chains: int, dim: int, kind: Any, out: NDArray[Any]
+) -> list[crew.Chain]:
+    """Chains that go on from the end of a trace, with the same random numbers as if it had never ended.
+
+    After Ctrl-C they ended in different steps: those behind catch up with the furthest before anything is recorded.
+    """
     final = trace.final
     if trace.draws.shape[0] != chains or trace.draws.shape[2] != dim or trace.draws.dtype != np.dtype(kind):
         raise ValueError(
@@ -220,12 +230,14 @@ def _continue(trace: Trace, seed: int, chains: int, dim: int, kind: Any, out: ND
             f"{trace.draws.dtype}; the run has chains={chains}, {dim} coordinates and dtype {np.dtype(kind)}"
         )
     result = []
-    for i, number in enumerate(trace.info["chains"]):
-        state = State(*(np.ascontiguousarray(final[name][i], dtype=kind) for name in State._fields))
-        chain = crew.Chain(
-            number, stream(seed, number), state, int(final["step"]), float(final["before"]), out[i], np.zeros(dim, kind)
-        )
-        result.append(chain)
+    for i, number in enumerate(trace.chain_numbers):
+        state = State(*(np.array(final[name][i], dtype=kind) for name in State._fields))
+        if not sampler.fits(state):
+            raise ValueError(
+                f"init is a trace of {trace.info.get('sampler')}, whose state {sampler!r} cannot go on from"
+            )
+        at, before = int(final["step"][i]), float(final["before"][i])
+        result.append(crew.Chain(number, stream(seed, number), state, at, before, out[i], np.zeros(dim, kind)))
     return result
 
 
@@ -241,10 +253,13 @@ def _run(
 
     from tqdm.auto import tqdm
 
-    total = len(chains) * job.plan.steps
+    total = sum(job.end - c.step for c in chains)
     label = f"{len(chains)} chain{'s' if len(chains) > 1 else ''}"
     with tqdm(total=total, unit="step", unit_scale=True, desc=label, disable=not progress, mininterval=0.2) as bar:
-        return crew.run(job, chains, threads, lambda done: bar.update(done) and None, diverged)
+        interrupted = crew.run(job, chains, threads, lambda done: bar.update(done) and None, diverged)
+    if interrupted and all(c.diverged is not None for c in chains):
+        raise _divergence(chains[0], sampler)
+    return interrupted
 
 
 def _divergence(chain: crew.Chain, sampler: Sampler) -> checks.DivergenceError:
@@ -275,12 +290,11 @@ def _collect(
     sums = np.array([c.sums for c in alive])
     with np.errstate(invalid="ignore", divide="ignore"):
         kinetic, configurational = sums[:, 0] / counts, sums[:, 1] / counts
-    steps = sum(c.step - plan.first for c in chains)
+    steps = info["steps"]
     rows = job.gradient.n_rows if isinstance(job.gradient.minibatch, FullData) else job.gradient.minibatch.size
     info |= {
         "chains": [c.number for c in alive],
         "diverged": {str(c.number): c.diverged for c in chains if c.diverged is not None},
-        "steps": steps,
         "steps_per_second": steps / max(info["seconds"], 1e-9),
         "gradient_evaluations": steps,
         "row_evaluations": steps * rows,
@@ -288,8 +302,7 @@ def _collect(
         "versions": _versions(),
     }
     final = {name: np.stack([getattr(c.state, name) for c in alive]) for name in State._fields}
-    final["step"] = np.array(min(c.step for c in alive))
-    final["before"] = np.array(alive[0].before)
+    final |= {"step": np.array([c.step for c in alive]), "before": np.array([c.before for c in alive])}
     return Trace(draws, info, kinetic if has_momentum else np.full(len(alive), np.nan), configurational, final)
 
 

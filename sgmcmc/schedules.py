@@ -74,14 +74,24 @@ class Cyclical(_Cyclical):
         checks.number("peak", peak, 0.0, 1e300, open_low=True)
         checks.integer("period", period, 2)
         checks.number("sampling", sampling, 0.0, 1.0, open_low=True)
-        return super().__new__(cls, float(peak), int(period), float(sampling))
+        value = super().__new__(cls, float(peak), int(period), float(sampling))
+        if value.sampling_steps == 0:
+            raise ValueError(
+                f"sampling={sampling!r} is less than one step of the period {period}; give at least {1.0 / period:.3g}"
+            )
+        return value
+
+    @property
+    def sampling_steps(self) -> int:
+        """How many steps of a cycle, its last ones, are recorded: floor(period · sampling), up to rounding."""
+        return int(self.period * self.sampling + 1e-9)
 
     def step_sizes(self, steps: NDArray[np.int64]) -> Array:
         return np.asarray(0.5 * self.peak * (1.0 + np.cos(np.pi * (steps % self.period) / self.period)))
 
     def is_sampling(self, steps: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these steps are in the sampling phase of their cycle."""
-        return np.asarray((steps % self.period) >= self.period * (1.0 - self.sampling))
+        return np.asarray((steps % self.period) >= self.period - self.sampling_steps)
 
 
 class UserFunction(NamedTuple):
@@ -116,8 +126,14 @@ def as_schedule(step_size: Any) -> Schedule:
     return Constant(step_size)
 
 
-def is_sampling(schedule: Schedule, steps: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of these steps may be recorded (all, unless the schedule has phases)."""
-    if isinstance(schedule, Cyclical):
-        return schedule.is_sampling(steps)
-    return np.ones(steps.shape, dtype=np.bool_)
+def recordable(schedule: Schedule, begin: int, turns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The steps, from `begin` on, that are the 1st, 2nd, … to be in a sampling phase, for these `turns`.
+
+    Without phases every step is. With them, by counting: n of every `period` steps, the last ones, are.
+    """
+    if not isinstance(schedule, Cyclical):
+        return begin - 1 + turns
+    period, n = schedule.period, schedule.sampling_steps
+    before = begin // period * n + max(0, begin % period - (period - n))
+    cycle, place = np.divmod(before + turns - 1, n)
+    return np.asarray(cycle * period + (period - n) + place)

@@ -94,11 +94,13 @@ class Job:
             chain.fresh and count > 0,
             chain.out[low:high],
         )
-        if done < count:
-            chain.diverged = chain.step + done
         chain.step += done
         chain.fresh = chain.fresh and count == 0
-        chain.before = float(step_sizes[-1]) if count else chain.before
+        chain.before = float(step_sizes[done - 1]) if done else chain.before
+        if done < count:
+            if np.isfinite(chain.state.theta).all():
+                raise KeyboardInterrupt
+            chain.diverged = chain.step
         return int(done)
 
 
@@ -148,7 +150,7 @@ class Task:
         self.job = job
         self.chains = chains
         self.buffers = job.buffers(chains[0])
-        self.count = 16  # steps in the next chunk
+        self.count = 1  # steps in the next chunk; a first gradient may take seconds
         self.steps_done = 0
         self._reported: set[int] = set()
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.schedules import Schedule, is_sampling
+from sgmcmc.schedules import Schedule, recordable
 
 __all__ = ["Plan", "make_plan"]
 
@@ -31,13 +31,5 @@ class Plan(NamedTuple):
 def make_plan(schedule: Schedule, draws: int, warmup: int, thin: int, first: int = 0) -> Plan:
     """After `warmup` steps every `thin`-th step of a sampling phase is kept, until there are `draws`."""
     begin = first + warmup
-    kept = np.empty(0, np.int64)
-    at, seen, block = begin, 0, max(draws * thin, 4096)
-    while kept.size < draws:
-        steps = np.arange(at, at + block)
-        steps = steps[is_sampling(schedule, steps)]
-        turns = seen + 1 + np.arange(steps.size)
-        kept = np.concatenate([kept, steps[turns % thin == 0]])
-        at, seen = at + block, seen + steps.size
-    kept = kept[:draws]
+    kept = recordable(schedule, begin, thin * np.arange(1, draws + 1))
     return Plan(schedule, first, int(kept[-1]) + 1 - first, kept, begin)

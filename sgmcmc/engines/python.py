@@ -32,6 +32,12 @@ def draw_normals(out, stream, step, purpose):
     fill_normals(out, stream, step, purpose, 0)
 
 
+@kernel
+def work_done(theta, origin, gradient):
+    """`work`, compiled: θ may have millions of coordinates."""
+    return work(theta, origin, gradient)
+
+
 def find_gradient(gradient: Any, model: Any, theta: Any, buffers: Any, stream: Any, step: int) -> None:
     """∇Ũ(θ) into buffers.gradient."""
     out = buffers.gradient
@@ -59,17 +65,23 @@ def run_chunk(
     fresh: bool,
     out: Any,
 ) -> int:
-    """The steps step, step + 1, … of one chain, as `sgmcmc.engines.cpu.run_chunk` takes them."""
+    """The steps step, step + 1, … of one chain, as `sgmcmc.engines.cpu.run_chunk` takes them.
+
+    A KeyboardInterrupt out of the gradient ends the chunk before its step, while θ is still finite.
+    """
     theta, recorded = state.theta, 0
     if fresh and state.p.size:
         draw_momenta(dynamics, state.p, stream)
     for t, h in enumerate(step_sizes):
         now = int(step) + t
-        find_gradient(gradient, model, theta, buffers, stream, now)
+        try:
+            find_gradient(gradient, model, theta, buffers, stream, now)
+        except KeyboardInterrupt:
+            return t
         if now == first_measured:
             buffers.origin[:] = theta
         elif now > first_measured:
-            buffers.sums[1] += work(theta, buffers.origin, buffers.gradient)
+            buffers.sums[1] += work_done(theta, buffers.origin, buffers.gradient)
         virial = update_once(dynamics, state, buffers.gradient, buffers.noise, stream, np.int64(now), before, h)
         before = h
         if now > first_measured:
