@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks, diagnostics
 
-if TYPE_CHECKING:
-    from sgmcmc.trace import Trace
-
 __all__ = ["COLOURS", "dress", "plot_autocorrelation", "plot_marginals", "plot_trace", "plot_wells"]
+
+Trace = Any  # a sgmcmc.trace.Trace; that module stands above this one, which it uses
 
 # Okabe and Ito's colours, told apart with every kind of colour vision; the pale yellow is left out, it fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D")
@@ -117,8 +116,9 @@ def _chosen(trace: Trace, parameters: Sequence[int | str] | None) -> list[int]:
 
 
 def _position(trace: Trace, parameter: int | str) -> int:
+    names: tuple[str, ...] = trace.names
     if isinstance(parameter, str):
-        return trace.names.index(checks.one_of("parameters", parameter, trace.names[:1000]))
+        return names.index(checks.one_of("parameters", parameter, names[:1000]))
     return checks.integer("parameters", parameter, 0, trace.dim - 1)
 
 

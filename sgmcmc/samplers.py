@@ -286,15 +286,17 @@ def _part(name: str, value: Any, default: Any) -> Any:
     if value is None:
         return default
     if not (isinstance(value, tuple) and hasattr(value, "_fields")):
-        raise TypeError(f"{name}={value!r} is not a part; give a value of sgmcmc.{name}, or a NamedTuple of your own")
+        home = name if name == "kinetics" else f"{name}s"
+        raise TypeError(f"{name}={value!r} is not a part; give a value of sgmcmc.{home}, or a NamedTuple of your own")
     return value
 
 
 def _scale(value: Any) -> Any:
     array = checks.finite_array("scale", value)
     if array.ndim > 1 or not (array > 0.0).all():
-        raise ValueError(f"scale={value!r} must be one number above 0, or a 1-D array of them")
-    return float(array) if array.ndim == 0 else array
+        came = f"={value!r}" if array.ndim == 0 else f" of shape {array.shape} goes down to {array.min(initial=1.0):g}"
+        raise ValueError(f"scale{came}; give one number above 0, or a 1-D array of them")
+    return float(array) if array.ndim == 0 else array.copy()  # the caller may go on using the array
 
 
 def _same(one: Any, two: Any) -> bool:

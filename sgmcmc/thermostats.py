@@ -158,6 +158,7 @@ def crosstalk(thermostat, sigma_theta, sigma_p, center, i):
 
     The same noise enters θ through −σ_θ ∇U: it adds σ_θ² D_B to the diffusion of θ and correlates it with that of p by
     σ_θ D_B. The law is restored, to leading order, by injecting 1 − c of the θ-noise and moving θ with (1 − 2c) K'(p).
+    The estimate scatters to both sides of the truth, and so does c: cut off at 0 it would cool θ where there is no noise.
     """
 
 
@@ -168,12 +169,12 @@ def _(thermostat, sigma_theta, sigma_p, center, i):
 
 @implements(crosstalk, PerCoordinate)
 def _(thermostat, sigma_theta, sigma_p, center, i):
-    return thermostat.adaptive * min(max(sigma_theta * (center[i] - sigma_p), 0.0), 0.5)
+    return thermostat.adaptive * min(max(sigma_theta * (center[i] - sigma_p), -0.5), 0.5)
 
 
 @implements(crosstalk, PerChain)
 def _(thermostat, sigma_theta, sigma_p, center, i):
-    return thermostat.adaptive * min(max(sigma_theta * (center[0] - sigma_p), 0.0), 0.5)
+    return thermostat.adaptive * min(max(sigma_theta * (center[0] - sigma_p), -0.5), 0.5)
 
 
 @open_function

@@ -71,11 +71,16 @@ def copy(source, target):
 
 
 @loop
-def is_finite(theta):
-    """Whether every coordinate is finite (0·x is 0 for finite x, else NaN; the sum keeps the loop free of branches)."""
-    total = theta[0] - theta[0]
-    for i in range(theta.size):
-        total += 0.0 * theta[i]
+def is_finite(state):
+    """Whether θ and ξ are finite: an infinite friction would hold θ still for ever.
+
+    0·x is 0 for finite x, else NaN; the sum keeps the loops free of branches.
+    """
+    total = state.theta[0] - state.theta[0]
+    for i in range(state.theta.size):
+        total += 0.0 * state.theta[i]
+    for i in range(state.xi.size):
+        total += 0.0 * state.xi[i]
     return total == 0.0
 
 
@@ -111,7 +116,7 @@ def run_steps(
         if now > first_measured:
             buffers.sums[0] += virial / theta.size
             buffers.sums[2] += 1.0
-        if not is_finite(theta):
+        if not is_finite(state):
             return t
         if recorded < kept.size and kept[recorded] == now:
             copy(theta, out[recorded])

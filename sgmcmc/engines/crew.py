@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sgmcmc.engines.cpu import Buffers, Gradient
 from sgmcmc.engines.plan import Plan
+from sgmcmc.engines.python import is_finite
 from sgmcmc.integrators import Dynamics, State
 from sgmcmc.minibatch import memory, row_buffer
 from sgmcmc.rng import Stream
@@ -98,7 +99,7 @@ class Job:
         chain.fresh = chain.fresh and count == 0
         chain.before = float(step_sizes[done - 1]) if done else chain.before
         if done < count:
-            if np.isfinite(chain.state.theta).all():
+            if is_finite(chain.state):
                 raise KeyboardInterrupt
             chain.diverged = chain.step
         return int(done)

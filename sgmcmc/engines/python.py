@@ -15,7 +15,7 @@ from sgmcmc.minibatch import choose
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
 from sgmcmc.update import draw_momenta, update_once
 
-__all__ = ["run_chunk"]
+__all__ = ["is_finite", "run_chunk"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -36,6 +36,11 @@ def draw_normals(out, stream, step, purpose):
 def work_done(theta, origin, gradient):
     """`work`, compiled: θ may have millions of coordinates."""
     return work(theta, origin, gradient)
+
+
+def is_finite(state: Any) -> bool:
+    """Whether θ and ξ are finite."""
+    return bool(np.isfinite(state.theta).all() and np.isfinite(state.xi).all())
 
 
 def find_gradient(gradient: Any, model: Any, theta: Any, buffers: Any, stream: Any, step: int) -> None:
@@ -67,7 +72,7 @@ def run_chunk(
 ) -> int:
     """The steps step, step + 1, … of one chain, as `sgmcmc.engines.cpu.run_chunk` takes them.
 
-    A KeyboardInterrupt out of the gradient ends the chunk before its step, while θ is still finite.
+    A KeyboardInterrupt out of the gradient ends the chunk before its step, with a state that is still finite.
     """
     theta, recorded = state.theta, 0
     if fresh and state.p.size:
@@ -87,7 +92,7 @@ def run_chunk(
         if now > first_measured:
             buffers.sums[0] += virial / theta.size
             buffers.sums[2] += 1.0
-        if not np.isfinite(theta).all():
+        if not is_finite(state):
             return t
         if recorded < kept.size and kept[recorded] == now:
             out[recorded] = theta
