@@ -1,11 +1,13 @@
-"""Starting is quick: a light import, a second process that compiles nothing."""
+"""Starting is quick: a light import, a second process that compiles nothing.
+
+Times are of the processor, so that a busy machine does not count; the best of a few.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import time
 
 SCRIPT = """
 import numpy as np, sgmcmc as sg
@@ -13,16 +15,17 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 5)); y = rng.integers(0, 2, 200)
 trace = sg.sample(sg.models.LogisticRegression(X, y), sg.SGNHT({h}), draws=10, warmup=10, batch_size=16, seed=1, progress=False)
 from sgmcmc.engines.cpu import run_chunk
-print(float(trace.draws.sum()), len(run_chunk.overloads), sum(run_chunk.stats.cache_misses.values()))
+import time
+print(float(trace.draws.sum()), len(run_chunk.overloads), sum(run_chunk.stats.cache_misses.values()), time.process_time())
 """
 
 
 def run(source: str, cache) -> tuple[list[str], float]:
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
-    begin = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout.split(), time.perf_counter() - begin
+    *words, seconds = done.stdout.split()
+    return words, float(seconds)
 
 
 def test_a_second_process_compiles_nothing_draws_the_same_and_is_quick(tmp_path):
@@ -42,15 +45,19 @@ def test_a_second_process_compiles_nothing_draws_the_same_and_is_quick(tmp_path)
 def test_the_import_is_light_and_quick(tmp_path):
     source = """
 import sys, time
-begin = time.perf_counter()
+begin = time.process_time()
+import numba
+middle = time.process_time()
 import sgmcmc
-seconds = time.perf_counter() - begin
-heavy = [m for m in ("matplotlib", "numba.cuda", "arviz_stats", "arviz", "pandas", "tqdm") if m in sys.modules]
-print(seconds, *heavy)
+end = time.process_time()
+heavy = [m for m in ("matplotlib", "numba.cuda", "arviz_stats", "arviz", "pandas", "scipy.stats", "tqdm") if m in sys.modules]
+print(*heavy, middle - begin, end - begin)
 """
-    seconds = []
-    for _ in range(3):
-        (elapsed, *heavy), _ = run(source, tmp_path)
+    own, numba = [], []
+    for _ in range(5):
+        (*heavy, below), total = run(source, tmp_path)
         assert heavy == []
-        seconds.append(float(elapsed))
-    assert min(seconds) < 0.6, seconds
+        own.append(total)
+        numba.append(float(below))
+    # On a machine that is slower, or busy with other tests, the yardstick is Numba's own import.
+    assert min(own) < max(0.6, 1.7 * min(numba)), (own, numba)
