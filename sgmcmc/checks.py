@@ -25,11 +25,19 @@ class DivergenceError(ArithmeticError):
 def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False) -> float:
     """A real number in [low, high], or (low, high] if `open_low`; NaN is never one. inf passes only if `high` is inf."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | np.floating | np.integer):
-        raise TypeError(f"{name}={value!r} is not a number; give {_interval(low, high, open_low)}")
+        raise TypeError(f"{name}={_show(value)} is not a number; give {_interval(low, high, open_low)}")
     x = float(value)
     if math.isnan(x) or x < low or x > high or (open_low and x == low):
         raise ValueError(f"{name}={value!r} is out of range; give {_interval(low, high, open_low)}")
     return x
+
+
+def _show(value: Any) -> str:
+    """What came, in one line."""
+    if isinstance(value, np.ndarray) and value.ndim > 0:
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    text = repr(value)
+    return text if "\n" not in text and len(text) <= 200 else f"a {type(value).__name__}"
 
 
 def _interval(low: float, high: float, open_low: bool) -> str:
@@ -43,7 +51,7 @@ def _interval(low: float, high: float, open_low: bool) -> str:
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     """A whole number in [low, high]."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral | np.integer):
-        raise TypeError(f"{name}={value!r} is not a whole number; give {_span(low, high)}")
+        raise TypeError(f"{name}={_show(value)} is not a whole number; give {_span(low, high)}")
     n = int(value)
     if n < low or (high is not None and n > high):
         raise ValueError(f"{name}={value!r} is out of range; give {_span(low, high)}")

@@ -119,7 +119,7 @@ class Sampler:
         if not (isinstance(self.kinetics, MonomialGamma) and isinstance(self.schedule, Constant)):
             return
         stiffness = float(curvature(self.kinetics, 1e-12)) * self.schedule.step_size
-        if max(stiffness, stiffness * self.sigma_p) > 0.3:
+        if max(stiffness, stiffness * self.sigma_p) > 0.3 * (1.0 + 1e-9):
             warnings.warn(
                 f"step_size·K''(0) = {stiffness:.2g} and, times sigma_p, {stiffness * self.sigma_p:.2g}: above 0.3 the "
                 "variance is off by more than a few per cent; take a smaller step, a smaller softening or a larger mass",

@@ -45,6 +45,7 @@ def test_every_command_has_a_help(command, capsys):
         (["demo", "--chains", "0"], "'0' is not allowed; give a whole number of at least 1"),
         (["demo", "--noise", "nan"], "'nan' is not allowed; give a number of at least 0"),
         (["demo", "--noise", "inf"], "'inf' is not allowed; give a number of at least 0"),
+        (["demo", "--temperature", "0"], "'0' is not allowed; give a number of at least 0.1"),
     ],
 )
 def test_wrong_arguments_exit_with_2_and_a_reason(arguments, message, capsys):
@@ -123,29 +124,63 @@ def test_demo_checks_where_it_writes_before_it_samples(tmp_path, monkeypatch, ca
 
 def test_demo_writes_a_table_and_a_picture(tmp_path, capsys):
     out = tmp_path / "demo.png"
-    assert cli.main(["demo", "--out", str(out), "--draws", "200", "--chains", "2", "--seed", "3", "--quiet"]) == 0
+    assert cli.main(["demo", "--out", str(out), "--draws", "200", "--chains", "5", "--seed", "3"]) == 0
     text = capsys.readouterr()
-    assert text.err == ""
     names = [line.split()[0] for line in text.out.splitlines()[1:7]]
     assert names == ["exact", "SGLD", "SGHMC", "SGNHT", "SGMGT", "SGMGT-D"]
-    assert text.out.splitlines()[1].split()[1:4] == ["-0.0195", "0.7769", "0.6121"]
+    assert text.out.splitlines()[1].split()[1:5] == ["0.015", "1.157", "0.559", "2.000"]
+    assert text.err.startswith(cli._FIRST_RUN)
     assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_quiet_demo_is_quiet_and_the_same_seed_gives_the_same_numbers(tmp_path, capsys):
+    tables = []
+    for _ in range(2):
+        assert cli.main(["demo", "--out", str(tmp_path / "x.svg"), "--draws", "100", "--chains", "2", "--quiet"]) == 0
+        text = capsys.readouterr()
+        assert text.err == ""
+        tables.append([line.split()[:-1] for line in text.out.splitlines()[1:7]])
+    assert tables[0] == tables[1]
+
+
+def test_chains_of_the_demo_start_in_different_wells(monkeypatch):
+    given = {}
+    monkeypatch.setattr(sg, "sample", lambda *_, **options: given.update(options))
+    cli._demo_trace(sg.models.FiveWell(), None, cli._parser().parse_args(["demo", "--chains", "7"]))
+    wells = list(sg.models.FiveWell().WELLS[:5])
+    assert given["init"].ravel().tolist() == wells + wells[:2]
+
+
+def test_the_demo_says_when_nothing_follows():
+    assert "the chains have not met" in cli._demo_moral(10.0, 1.3)
+    assert "the chains have not met" in cli._demo_moral(10.0, float("nan"))
+    assert "heats SGHMC" in cli._demo_moral(10.0, 1.01)
+    assert "exact gradients" in cli._demo_moral(0.0, 1.01)
 
 
 def test_the_table_of_the_demo_says_what_the_draws_say():
     draws = np.random.default_rng(1).normal(size=(2, 500, 1))
-    trace = Trace(draws, {"steps_per_second": 1.25e6}, np.ones(2), np.ones(2), {})
-    row = cli._demo_table({"X": trace}, sg.models.FiveWell()).loc["X"]
-    assert row["E θ"].startswith(f"{draws.mean():.4f} ± ")
-    assert row["sd θ"] == f"{draws.std():.4f}"
-    assert row["P(θ < 0)"].startswith(f"{(draws < 0).mean():.4f} ± ")
+    trace = Trace(draws, {"steps_per_second": 1.25e6}, np.array([1.5, 2.0]), np.ones(2), {})
+    row = cli._demo_table({"X": trace}, cli._exact(sg.models.FiveWell(), 1.0)).loc["X"]
+    assert row["E θ"].startswith(f"{draws.mean():.3f} ± ")
+    assert row["sd θ"] == f"{draws.std():.3f}"
+    assert row["P(θ < 0)"].startswith(f"{(draws < 0).mean():.3f} ± ")
+    assert row["E pK'"] == "1.750"
     assert row["steps/s"] == "1.25e+06"
 
 
-def test_the_exact_density_of_the_demo_is_a_density_with_the_masses_of_the_wells():
-    exact = cli._exact(sg.models.FiveWell())
-    spacing = exact.grid[1] - exact.grid[0]
-    for low, high, mass in zip(exact.edges, exact.edges[1:], exact.masses, strict=False):
-        inside = (exact.grid >= low) & (exact.grid < high)
-        assert exact.density[inside].sum() * spacing == pytest.approx(mass, abs=1e-3)
-    assert exact.density.sum() * spacing == pytest.approx(1.0, abs=1e-4)
+def test_the_exact_law_of_the_demo_is_that_of_the_model():
+    model = sg.models.FiveWell()
+    exact = cli._exact(model, 1.0)
+    assert exact.masses == pytest.approx(model.MASSES, abs=1e-5)
+    assert exact.mean == pytest.approx(model.MEAN, abs=1e-8)
+    assert exact.sd**2 + exact.mean**2 == pytest.approx(model.SECOND_MOMENT, abs=1e-8)
+    assert exact.below_zero == pytest.approx(model.BELOW_ZERO, abs=2e-5)
+    assert exact.density[2000] == pytest.approx(np.exp(-model.energy([0.0])) / model.Z, rel=1e-8)
+
+
+def test_heat_moves_mass_from_the_deep_wells_to_the_shallow_ones():
+    cold, hot = (cli._exact(sg.models.FiveWell(), T).masses for T in (1.0, 2.0))
+    assert (hot[[2, 3]] < cold[[2, 3]]).all()
+    assert (hot[[0, 1, 4, 5]] > cold[[0, 1, 4, 5]]).all()
+    assert hot.sum() == pytest.approx(1.0, abs=1e-12)

@@ -1,0 +1,227 @@
+"""Thermostats: the law of the friction, how it relaxes, is resampled, and where its centre goes.
+
+Statistical checks use p-values above 1e-6, or |z| < 6, in fewer than 30 places: a false alarm once in 30,000 runs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import sgmcmc as sg
+from sgmcmc import samplers, thermostats
+from sgmcmc.kinetics import Gaussian
+from sgmcmc.thermostats import FixedFriction, NoseHoover, PerChain, PerCoordinate, friction, variables
+
+LIMIT = 6.0
+
+# ---- values -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("per", ["coordinate", "chain"])
+@pytest.mark.parametrize("center", [None, "fixed", "adaptive"])
+def test_a_thermostat_prints_as_the_call_that_makes_it(per, center):
+    value = NoseHoover(0.7, per, center)
+    assert repr(value) == f"NoseHoover(gamma=0.7, per={per!r}, center={center!r})"
+    assert eval(repr(value)) == value
+    assert (value.gamma, value.per, value.center) == (0.7, per, center)
+    assert type(value) is {"coordinate": PerCoordinate, "chain": PerChain}[per]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"gamma": 0.0}, ValueError, "gamma=0.0 is out of range; give a number above 0"),
+        ({"gamma": -1.0}, ValueError, "gamma=-1.0 is out of range"),
+        ({"gamma": np.inf}, ValueError, "gamma=inf is out of range"),
+        ({"gamma": np.nan}, ValueError, "gamma=nan is out of range"),
+        ({"gamma": "1"}, TypeError, "gamma='1' is not a number"),
+        ({"per": "chains"}, ValueError, "per='chains' is unknown; choose one of 'coordinate', 'chain'"),
+        ({"center": "adapt"}, ValueError, "center='adapt' is unknown; choose one of 'adaptive', 'fixed', None"),
+    ],
+)
+def test_what_is_no_thermostat_is_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        NoseHoover(**options)
+
+
+def test_there_are_as_many_frictions_as_the_thermostat_says():
+    assert [variables(t, 7) for t in (FixedFriction(), NoseHoover(), NoseHoover(per="chain"))] == [0, 7, 1]
+
+
+def test_the_friction_of_a_coordinate_is_its_own_the_chains_or_a_constant():
+    xi = np.array([3.0, 4.0])
+    assert friction(FixedFriction(), 2.0, xi[:0], 1) == 2.0
+    assert friction(NoseHoover(), 2.0, xi, 1) == 4.0
+    assert friction(NoseHoover(per="chain"), 2.0, xi[:1], 1) == 3.0
+
+
+# ---- resampling ---------------------------------------------------------------------------------------------------------
+
+TINY = 1e-9  # so short a step that ξ ends where it was drawn
+
+
+def resampled(center, gamma, temperature, dim=20_000):
+    sampler = sg.SGMGT(
+        TINY, gamma=gamma, diffusion=center, temperature=temperature, resample_thermostat=1, center="fixed"
+    )
+    return sampler.step(sampler.init(np.zeros(dim), seed=4), np.zeros(dim)).xi
+
+
+@pytest.mark.parametrize(("gamma", "temperature"), [(1.0, 1.0), (0.6, 2.5), (3.0, 0.1)])
+def test_resampled_frictions_are_normal_around_the_centre_with_variance_gamma_t(gamma, temperature):
+    z = (resampled(1.3, gamma, temperature) - 1.3) / np.sqrt(gamma * temperature)
+    assert stats.kstest(z, "norm").pvalue > 1e-6
+    assert stats.kstest(1.1 * z, "norm").pvalue < 1e-6
+    assert stats.kstest(z + 0.1, "norm").pvalue < 1e-6
+
+
+def test_a_refresh_that_forgets_the_temperature_is_seen():
+    z = (resampled(1.3, 0.6, 2.5) - 1.3) / np.sqrt(0.6)
+    assert stats.kstest(z, "norm").pvalue < 1e-6
+
+
+def test_a_friction_for_the_whole_chain_has_a_variance_as_much_smaller_as_it_has_coordinates(monkeypatch):
+    for kernel in ("update_once", "draw_momenta"):  # as plain Python: one more type would take long to compile
+        monkeypatch.setattr(samplers, kernel, getattr(samplers, kernel).py_func)
+    sampler = sg.Sampler(
+        TINY, thermostat=NoseHoover(0.8, "chain", "fixed"), sigma_p=1.3, temperature=2.0, resample_thermostat=1
+    )
+    state, found = sampler.init(np.zeros(5), seed=1), []
+    for _ in range(500):
+        state = sampler.step(state, np.zeros(5), inplace=True)
+        found.append(state.xi[0])
+    squares = (np.array(found) - 1.3) ** 2
+    assert abs((squares.mean() / (0.8 * 2.0 / 5) - 1.0) / np.sqrt(2.0 / 500)) < LIMIT
+    assert abs((squares.mean() / (0.8 * 2.0) - 1.0) / np.sqrt(2.0 / 500)) > LIMIT  # the law of one per coordinate
+
+
+# ---- relaxation ---------------------------------------------------------------------------------------------------------
+
+both = pytest.mark.parametrize(
+    "thermostat", [NoseHoover(0.7), NoseHoover(0.7, per="chain")], ids=["coordinate", "chain"]
+)
+
+
+def relax(thermostat, start, normal, tau, sigma_xi=0.3, temperature=2.0, center=1.5, dim=4):
+    xi = np.full(variables(thermostat, dim), start)
+    normals = np.full(dim, normal)
+    thermostats.relax(thermostat, xi, np.full(dim, center), normals, dim, sigma_xi, temperature, tau)
+    assert (xi == xi[0]).all()
+    return xi[0]
+
+
+@both
+@pytest.mark.parametrize("tau", [1e-6, 0.1, 30.0])
+def test_the_friction_relaxes_exponentially_to_its_centre_and_its_law_stays(thermostat, tau):
+    v = 0.7 if thermostat.per == "coordinate" else 0.7 / 4
+    decay = np.exp(-0.3 * tau / v)
+    assert relax(thermostat, 2.5, 0.0, tau) - 1.5 == pytest.approx(decay, rel=1e-12, abs=1e-15)
+    spread = relax(thermostat, 1.5, 1.0, tau) - 1.5
+    # N(μ, vT) goes to a mean of μ and a variance decay² vT + spread², which must be vT again
+    assert decay**2 * v * 2.0 + spread**2 == pytest.approx(v * 2.0, rel=1e-10)
+
+
+@both
+def test_two_relaxations_are_one_of_twice_the_time(thermostat):
+    once = relax(thermostat, 2.5, 0.0, 0.2)
+    assert relax(thermostat, once, 0.0, 0.2) == pytest.approx(relax(thermostat, 2.5, 0.0, 0.4), rel=1e-13)
+    one, two = (relax(thermostat, 1.5, 1.0, tau) - 1.5 for tau in (0.2, 0.4))
+    decay = relax(thermostat, 2.5, 0.0, 0.2) - 1.5
+    assert one**2 * (1.0 + decay**2) == pytest.approx(two**2, rel=1e-12)
+
+
+def test_relaxation_within_a_run_keeps_the_law_of_the_friction():
+    # h so small that only X moves ξ: with σ_ξ w/γ large it forgets its start in one step, with the law N(μ, γT).
+    sampler = sg.SGMGTD(TINY, sigma_theta=0.0, sigma_xi=4e9, gamma=0.5, temperature=2.0, center="fixed", sigma_p=1.3)
+    state = sampler.step(sampler.init(np.zeros(20_000), seed=2), np.zeros(20_000))
+    z = (state.xi - 1.3) / np.sqrt(0.5 * 2.0)
+    assert stats.kstest(z, "norm").pvalue > 1e-6
+    assert stats.kstest(1.1 * z, "norm").pvalue < 1e-6
+
+
+def test_a_fixed_friction_has_nothing_to_relax_or_to_resample():
+    nothing = np.empty(0)
+    thermostats.relax(FixedFriction(), nothing, nothing, nothing, 3, 0.0, 1.0, 0.1)
+    thermostats.resample(FixedFriction(), nothing, nothing, nothing, 3, 1.0)
+
+
+# ---- the centre ---------------------------------------------------------------------------------------------------------
+
+H, B, DIM = 0.05, 2.0, 200
+
+
+def with_gradient_noise(center, temperature=1.0, steps=12_000):
+    """A run whose gradient noise has the variance 2B/h, an extra diffusion B in p."""
+    return sg.sample(
+        sg.models.Gaussian(np.zeros(DIM), 1.0),
+        sg.SGMGT(H, center=center, temperature=temperature, gamma=1.0),
+        draws=10,
+        thin=100,
+        warmup=steps - 1000,
+        chains=4,
+        seed=1,
+        gradient_noise=B / H,
+        progress=False,
+    )
+
+
+def z_score(values, truth):
+    return (values.mean() - truth) / (values.std() / np.sqrt(values.size))
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_an_adaptive_centre_finds_the_gradient_noise_and_keeps_theta_at_its_temperature(temperature):
+    trace = with_gradient_noise("adaptive", temperature)
+    center = trace.final["center"]
+    # The first guess σ_p is still worth (1000/13000)² = 0.6 % of the difference: two standard errors.
+    assert abs(z_score(center, 1.0 + B / temperature)) < LIMIT
+    assert abs(z_score(center, 1.0 + 0.9 * B / temperature)) > LIMIT
+    squares = (trace.draws**2).mean(axis=1)
+    assert abs(z_score(squares, temperature)) < LIMIT
+
+
+def test_a_fixed_centre_stays_and_the_chain_runs_hot():
+    trace = with_gradient_noise("fixed")
+    assert (trace.final["center"] == 1.0).all()
+    assert z_score((trace.draws**2).mean(axis=1), 1.0) > LIMIT
+
+
+def test_without_gradient_noise_an_adaptive_centre_stays_near_sigma_p():
+    model = sg.models.Gaussian(np.zeros(DIM), 1.0)
+    trace = sg.sample(model, sg.SGMGT(H), draws=10, warmup=8000, chains=4, seed=3, progress=False)
+    assert abs(z_score(trace.final["center"], 1.0)) < LIMIT
+    assert trace.final["center"].std() > 0.01  # it does move
+
+
+def test_the_gain_of_learning_vanishes_like_two_over_t():
+    gains = np.array([thermostats.learning_gain(t) for t in range(0, 10**6, thermostats.LEARN_EVERY)])
+    assert gains.max() <= 1.0
+    assert gains[-1] * 1e6 / (2 * thermostats.LEARN_EVERY) == pytest.approx(1.0, rel=2e-3)
+    assert not any(thermostats.is_learning(NoseHoover(center="fixed"), t) for t in range(20))
+    learning = [t for t in range(30) if thermostats.is_learning(NoseHoover(center="adaptive"), t)]
+    assert learning == list(range(0, 30, thermostats.LEARN_EVERY))
+
+
+@pytest.mark.parametrize("per", ["coordinate", "chain"])
+def test_the_centre_is_learnt_from_the_balance_of_friction_and_noise(per):
+    sampler = sg.Sampler(0.1, thermostat=NoseHoover(center="adaptive", per=per), sigma_p=1.0, temperature=2.0)
+    state = sampler.start(np.zeros(3))
+    state.p[:], state.xi[:] = np.sqrt(2.0), 5.0  # K'² = T K'' exactly, so that μ = ξ balances
+    for step in range(0, 30_000, thermostats.LEARN_EVERY):
+        thermostats.learn(sampler.thermostat, Gaussian(), 2.0, 1.0, state, step)
+    np.testing.assert_allclose(state.center, 5.0, rtol=5e-3)  # but for (1000/31000)² of the first guess
+    state.xi[:] = -5.0  # a balance that would need less friction than the injected noise asks for
+    for step in range(30_000, 120_000, thermostats.LEARN_EVERY):
+        thermostats.learn(sampler.thermostat, Gaussian(), 2.0, 1.0, state, step)
+    assert (state.center == 0.5).all()  # half of that, and no less
+
+
+def test_the_crosstalk_of_theta_noise_is_that_of_the_noise_found():
+    center = np.array([3.0, 0.5, 100.0])
+    adaptive = NoseHoover(center="adaptive")
+    assert [thermostats.crosstalk(adaptive, 0.1, 1.0, center, i) for i in range(3)] == [0.2, -0.05, 0.5]
+    assert thermostats.crosstalk(NoseHoover(center="fixed"), 0.1, 1.0, center, 0) == 0.0
+    assert thermostats.crosstalk(NoseHoover(per="chain", center="adaptive"), 0.1, 1.0, center[:1], 2) == 0.2
+    assert thermostats.crosstalk(FixedFriction(), 0.1, 1.0, center[:0], 0) == 0.0
