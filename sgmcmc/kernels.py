@@ -12,8 +12,8 @@ in a user's module, would silently run the old machine code. Ours holds
 from __future__ import annotations
 
 import enum
-import functools
 import hashlib
+import os
 import types as pytypes
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,7 +42,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 class _ContentCache(FunctionCache):  # type: ignore[misc]
     def _index_key(self, sig: Any, codegen: Any) -> str:
         """A digest in place of the signature itself: it must be equal in another process, where types are other objects."""
-        digest = hashlib.sha256(package_fingerprint())
+        digest = hashlib.sha256(_loaded_sources())
         arguments = getattr(sig, "args", sig)  # Numba hands over a tuple of types, or a signature
         for part in (_describe(arguments), codegen.magic_tuple(), self._py_func.__qualname__):
             digest.update(repr(part).encode())
@@ -51,7 +51,6 @@ class _ContentCache(FunctionCache):  # type: ignore[misc]
         return digest.hexdigest()
 
 
-@functools.cache
 def package_fingerprint() -> bytes:
     """A digest of the package's sources that are compiled, and of the versions that shape the machine code.
 
@@ -67,6 +66,19 @@ def package_fingerprint() -> bytes:
             digest.update(source)
     digest.update((root / "linking.py").read_bytes())
     return digest.digest()
+
+
+_AT_IMPORT = package_fingerprint()
+
+
+def _loaded_sources() -> bytes:
+    """The fingerprint of the sources that this process has loaded.
+
+    If they were edited since, what it compiles belongs to neither version: a key that is never found again keeps it from
+    being taken for the new one by other processes.
+    """
+    now = package_fingerprint()
+    return now if now == _AT_IMPORT else now + os.urandom(16)
 
 
 def _name(cls: type) -> str:

@@ -9,6 +9,7 @@ import textwrap
 
 import pytest
 
+from sgmcmc import kernels
 from sgmcmc.kernels import fingerprint
 
 PARTS = """
@@ -78,6 +79,12 @@ def test_a_second_process_finds_the_kernel_and_an_edited_leaf_is_never_run_stale
     parts.write_text(parts.read_text().replace("FACTOR = 2.0", "FACTOR = 3.0"))  # a value that the leaf reads
     assert run(project) == (18.0, 0)
     assert run(project) == (18.0, 1)
+
+
+def test_sources_that_are_edited_while_a_process_runs_are_not_taken_for_the_loaded_ones(monkeypatch):
+    assert kernels._loaded_sources() == kernels._loaded_sources() == kernels.package_fingerprint()
+    monkeypatch.setattr(kernels, "_AT_IMPORT", b"another version")
+    assert kernels._loaded_sources() != kernels._loaded_sources()
 
 
 def make(constant, inner):
