@@ -59,7 +59,9 @@ LOOP = frozenset({"contract", "nsz", "arcp", "reassoc"})  # array loops: sums ma
 class OpenFunction:
     """A function whose implementations are chosen by the types of its first `on` arguments."""
 
-    def __init__(self, stub: Callable[..., Any], on: int, inline: bool, fastmath: frozenset[str]) -> None:
+    def __init__(
+        self, stub: Callable[..., Any], on: int, inline: bool, fastmath: frozenset[str], elementwise: bool
+    ) -> None:
         self.__name__ = stub.__name__
         self.__qualname__ = stub.__qualname__
         self.__doc__ = stub.__doc__
@@ -68,6 +70,7 @@ class OpenFunction:
         self.on = on
         self.inline = inline
         self.fastmath = fastmath
+        self.elementwise = elementwise
         self.implementations: dict[tuple[type, ...], Callable[..., Any]] = {}
         self.allocates: dict[tuple[type, ...], bool] = {}
         self.made_by_type: set[tuple[type, ...]] = set()
@@ -90,6 +93,9 @@ class OpenFunction:
         return found(*classes) if key in self.made_by_type else found
 
     def __call__(self, *args: Any) -> Any:
+        if self.elementwise and isinstance(args[1], np.ndarray) and args[1].ndim > 0:
+            first, values, rest = args[0], args[1], args[2:]
+            return np.array([self(first, x, *rest) for x in values.ravel()]).reshape(values.shape)
         classes = tuple(np.float64 if type(a) is float else type(a) for a in args[: self.on])
         found = self._chosen.get(classes)
         if found is None:
@@ -116,24 +122,28 @@ Decorator = Callable[[Callable[..., Any]], Any]
 
 
 @typing_overload
-def open_function(stub: Callable[..., Any], *, on: int = ..., inline: bool = ..., fastmath: Any = ...) -> Any: ...
+def open_function(
+    stub: Callable[..., Any], *, on: int = ..., inline: bool = ..., fastmath: Any = ..., elementwise: bool = ...
+) -> Any: ...
 @typing_overload
-def open_function(*, on: int = ..., inline: bool = ..., fastmath: Any = ...) -> Decorator: ...
+def open_function(*, on: int = ..., inline: bool = ..., fastmath: Any = ..., elementwise: bool = ...) -> Decorator: ...
 def open_function(
     stub: Callable[..., Any] | None = None,
     *,
     on: int = 1,
     inline: bool = True,
     fastmath: frozenset[str] = LEAF,
+    elementwise: bool = False,
 ) -> Any:
     """Make an open function of a stub that has a name, arguments and a docstring, and no body.
 
     `on` is how many of the leading arguments choose the implementation. Scalar formulas are inlined by force (LLVM
     vectorises a loop only if nothing in it is a call); functions that hold loops of their own say ``inline=False``.
+    With ``elementwise=True`` a call from Python may have an array as its second argument, and gives one back.
     """
     if stub is None:
-        return functools.partial(open_function, on=on, inline=inline, fastmath=fastmath)
-    function = OpenFunction(stub, on, inline, fastmath)
+        return functools.partial(open_function, on=on, inline=inline, fastmath=fastmath, elementwise=elementwise)
+    function = OpenFunction(stub, on, inline, fastmath, elementwise)
     _OPEN_FUNCTIONS.append(function)
     return function
 

@@ -26,12 +26,12 @@ __all__ = ["Flat", "Gaussian", "Laplace", "energy", "require_prior", "slope"]
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
-@open_function
+@open_function(elementwise=True)
 def energy(prior: Any, x: Any) -> Any:
     """−log of the normalised density at the coordinate x."""
 
 
-@open_function
+@open_function(elementwise=True)
 def slope(prior: Any, x: Any) -> Any:
     """The derivative of `energy` by x."""
 

@@ -142,3 +142,13 @@ def test_a_missing_implementation_and_a_wrong_number_of_arguments_are_named():
         implements(change, Unknown)(lambda rule: 1.0)
     with pytest.raises(TypeError, match="open on its first 1"):
         implements(change, Unknown, Unknown)
+
+
+def test_an_elementwise_function_takes_an_array_from_python():
+    from sgmcmc import kinetics, priors
+
+    p = np.array([[-2.0, 0.0, 1.5], [3.0, -0.1, 1e-9]])
+    for part, function in ((kinetics.MonomialGamma(2.0), kinetics.velocity), (priors.Laplace(2.0), priors.slope)):
+        result = function(part, p)
+        assert result.shape == p.shape
+        assert result[1, 0] == function(part, 3.0)

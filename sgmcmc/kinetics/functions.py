@@ -30,22 +30,22 @@ __all__ = [
 ]
 
 
-@open_function
+@open_function(elementwise=True)
 def energy(kinetics: Any, p: Any) -> Any:
     """K(p)."""
 
 
-@open_function
+@open_function(elementwise=True)
 def velocity(kinetics: Any, p: Any) -> Any:
     """K'(p)."""
 
 
-@open_function
+@open_function(elementwise=True)
 def curvature(kinetics: Any, p: Any) -> Any:
     """K''(p)."""
 
 
-@open_function
+@open_function(elementwise=True)
 def inverse_mass(kinetics: Any, p: Any) -> Any:
     """K'(p)/p, even and not negative; its limit K''(0) at p = 0."""
 
