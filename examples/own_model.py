@@ -12,7 +12,7 @@ import sgmcmc as sg
 
 @numba.njit
 def gradient(theta, data, rows, out):
-    """Σ over the rows of the gradient of −log p(y | x, θ) = exp(x·θ) − y x·θ; `out` comes filled with zeros."""
+    """Poisson regression: −log p(y | x, θ) = exp(z) − y z with z = x·θ; `out` comes filled with zeros."""
     X, y = data
     for i in rows:
         z = 0.0
@@ -23,7 +23,7 @@ def gradient(theta, data, rows, out):
 
 
 def gradient_in_python(theta, data, rows):
-    """The same with NumPy; PyTorch or JAX would do as well."""
+    """The same, returned instead of written into `out`, with NumPy; PyTorch or JAX would do as well."""
     X, y = data[0][rows], data[1][rows]
     return X.T @ (np.exp(X @ theta) - y)
 

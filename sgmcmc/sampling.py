@@ -251,12 +251,18 @@ def _run(
         if on_divergence == "raise" or all(c.diverged is not None for c in chains):
             raise _divergence(chain, sampler)
 
-    from tqdm.auto import tqdm
+    if not progress:
+        return _outcome(crew.run(job, chains, threads, lambda done: None, diverged), chains, sampler)
+    from tqdm.auto import tqdm  # a tenth of a second that a run without a bar does not pay
 
     total = sum(job.end - c.step for c in chains)
     label = f"{len(chains)} chain{'s' if len(chains) > 1 else ''}"
-    with tqdm(total=total, unit="step", unit_scale=True, desc=label, disable=not progress, mininterval=0.2) as bar:
+    with tqdm(total=total, unit="step", unit_scale=True, desc=label, mininterval=0.2) as bar:
         interrupted = crew.run(job, chains, threads, lambda done: bar.update(done) and None, diverged)
+    return _outcome(interrupted, chains, sampler)
+
+
+def _outcome(interrupted: bool, chains: list[crew.Chain], sampler: Sampler) -> bool:
     if interrupted and all(c.diverged is not None for c in chains):
         raise _divergence(chains[0], sampler)
     return interrupted

@@ -10,13 +10,14 @@ import subprocess
 import sys
 
 SCRIPT = """
+import time, numba
+below = time.process_time()
 import numpy as np, sgmcmc as sg
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 5)); y = rng.integers(0, 2, 200)
 trace = sg.sample(sg.models.LogisticRegression(X, y), sg.SGNHT({h}), draws=10, warmup=10, batch_size=16, seed=1, progress=False)
 from sgmcmc.engines.cpu import run_chunk
-import time
-print(float(trace.draws.sum()), len(run_chunk.overloads), sum(run_chunk.stats.cache_misses.values()), time.process_time())
+print(float(trace.draws.sum()), below, sum(run_chunk.stats.cache_misses.values()), time.process_time())
 """
 
 
@@ -31,12 +32,14 @@ def run(source: str, cache) -> tuple[list[str], float]:
 def test_a_second_process_compiles_nothing_draws_the_same_and_is_quick(tmp_path):
     (first, _, misses), _ = run(SCRIPT.format(h=0.01), tmp_path)
     assert misses == "1"
-    seconds = []
+    seconds, numba = [], []
     for _ in range(3):
-        (again, _, misses), elapsed = run(SCRIPT.format(h=0.01), tmp_path)
+        (again, below, misses), elapsed = run(SCRIPT.format(h=0.01), tmp_path)
         assert (again, misses) == (first, "0")
         seconds.append(elapsed)
-    assert min(seconds) < 1.5, seconds
+        numba.append(float(below))
+    # On a machine that is slower, or busy with other tests, the yardstick is Numba's own import.
+    assert min(seconds) < max(1.5, 4.0 * min(numba)), (seconds, numba)
     (other, _, misses), _ = run(SCRIPT.format(h=0.02), tmp_path)
     assert other != first
     assert misses == "0"  # a new number compiles nothing
