@@ -26,6 +26,7 @@ from sgmcmc.letters import (
     compensate,
     drift,
     end_diffusion,
+    is_exact,
     kick,
     refresh,
     rub,
@@ -150,6 +151,7 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     thermostat, sigma_p, temperature = dynamics.thermostat, dynamics.sigma_p, dynamics.temperature
     theta, p, xi, h = state.theta, state.p, state.xi, moment.h
     diffusion = injected(dynamics)
+    floor = diffusion / temperature
     before_flow(scale, dynamics, state, gradient, noise, moment, diffusion)
     rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h)
     learning = thermostats.is_learning(thermostat, moment.step)
@@ -158,7 +160,7 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     virial = h - h
     for half in range(halves):
         if half == 1 and learning:
-            thermostats.learn(thermostat, kinetics, temperature, diffusion / temperature, state, moment.step)
+            thermostats.learn(thermostat, kinetics, temperature, floor, state, 0.5 * h, 0.5 * h, moment.step)
         if half == 1 and resampling:
             refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
         virial = drift(thermostat, kinetics, scale, temperature, theta, p, xi, h / like(h, halves))
@@ -174,6 +176,8 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     thermostat, sigma_p, temperature = dynamics.thermostat, dynamics.sigma_p, dynamics.temperature
     theta, p, xi, h = state.theta, state.p, state.xi, moment.h
     diffusion = injected(dynamics)
+    floor = diffusion / temperature
+    flow = h - h if is_exact(kinetics) else 0.5 * h  # the friction flow on either side of the noise within O
     before_flow(scale, dynamics, state, gradient, noise, moment, h - h)
     learning = thermostats.is_learning(thermostat, moment.step)
     virial = h - h
@@ -184,10 +188,10 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
             else:
                 thermalise(kinetics, thermostat, sigma_p, p, xi, noise.p, h, diffusion)
         if learning and half == 1:  # after O and, below, before it: the mean of the two is the middle
-            thermostats.learn(thermostat, kinetics, temperature, diffusion / temperature, state, moment.step)
+            thermostats.learn(thermostat, kinetics, temperature, floor, state, flow, h - h, moment.step)
         virial += 0.5 * drift(thermostat, kinetics, scale, temperature, theta, p, xi, 0.5 * h)
         if learning and half == 0:
-            thermostats.learn(thermostat, kinetics, temperature, diffusion / temperature, state, moment.step)
+            thermostats.learn(thermostat, kinetics, temperature, floor, state, h - h, flow, moment.step)
     if dynamics.sigma_theta > 0.0:
         compensate(kinetics, thermostat, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
     after_flow(scale, dynamics, state, noise, moment)
@@ -230,7 +234,7 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     noise_theta = math.sqrt(2.0 * dynamics.sigma_theta * temperature * h)
     noise_p = math.sqrt(2.0 * diffusion * h)
     if thermostats.is_learning(thermostat, moment.step):
-        thermostats.learn(thermostat, kinetics, temperature, diffusion / temperature, state, moment.step)
+        thermostats.learn(thermostat, kinetics, temperature, diffusion / temperature, state, h - h, h - h, moment.step)
     virial, heat = h - h, h - h
     for i in range(p.size):
         s = at(scale, i)

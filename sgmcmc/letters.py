@@ -32,6 +32,7 @@ __all__ = [
     "compensate",
     "drift",
     "end_diffusion",
+    "is_exact",
     "kick",
     "part",
     "refresh",
@@ -122,6 +123,21 @@ def _(kinetics, thermostat, sigma_p, p, xi, normals, tau, diffusion):
         z = friction(thermostat, sigma_p, xi, i) * tau / kinetics.mass
         spread = math.sqrt(2.0 * diffusion * tau * relative_expm1(2.0 * z))
         p[i] = exp(-z) * p[i] + spread * normals[i]
+
+
+@open_function
+def is_exact(kinetics):
+    """Whether `thermalise` is exact, rather than a friction flow on either side of the noise."""
+
+
+@implements(is_exact)
+def _(kinetics):
+    return False
+
+
+@implements(is_exact, Gaussian)
+def _(kinetics):
+    return True
 
 
 @open_function(inline=False, fastmath=LOOP)
