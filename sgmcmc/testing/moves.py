@@ -10,10 +10,11 @@ import numpy as np
 
 from sgmcmc.integrators import Noise, State
 from sgmcmc.kernels import kernel
+from sgmcmc.kinetics import curvature, energy, velocity
 from sgmcmc.rng import Stream
 from sgmcmc.update import begin, fill_noise, update
 
-__all__ = ["draw_momenta", "draw_noise", "move"]
+__all__ = ["draw_momenta", "draw_noise", "kinetic", "move"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -48,3 +49,12 @@ def draw_momenta(dynamics, p, stream):
     """The momenta that a run would start with, for every copy."""
     for k in range(p.shape[0]):
         begin(dynamics, p[k], Stream(stream.key0, stream.key1, np.uint32(stream.chain + k)))
+
+
+@kernel
+def kinetic(kinetics, p, values):
+    """K, K' and K'' at every p, as the rows of `values`."""
+    for i in range(p.size):
+        values[0, i] = energy(kinetics, p[i])
+        values[1, i] = velocity(kinetics, p[i])
+        values[2, i] = curvature(kinetics, p[i])

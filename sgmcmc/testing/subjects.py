@@ -20,7 +20,7 @@ from sgmcmc.testing.laws import Law, momentum_law, thermostat_law
 from sgmcmc.testing.targets import Target
 from sgmcmc.thermostats import PerChain
 
-__all__ = ["Kernel", "Subject", "describe", "exact_start", "laws_of"]
+__all__ = ["Kernel", "Subject", "describe", "exact_start", "laws_of", "standard_subjects"]
 
 Array = NDArray[np.float64]
 
@@ -137,3 +137,27 @@ def describe(sampler: Sampler) -> str:
     if sampler.temperature != 1.0:
         words.append(f"T={sampler.temperature:g}")
     return ", ".join(words)
+
+
+def standard_subjects(h: float = 0.1, temperature: float = 1.0, euler: bool = False) -> dict[str, Kernel]:
+    """The five samplers with the monomial parameters a = 1 and 2, without resampling and with a fixed centre.
+
+    So a step is a function of the state, the gradient and the normals, and leaves its law invariant up to the order of the
+    integrator.
+    """
+    from sgmcmc.integrators import Euler
+    from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
+
+    common: dict[str, Any] = {"temperature": temperature, "integrator": Euler() if euler else None}
+    plain: dict[str, Any] = {"resample_momentum": None, "resample_thermostat": None, "center": "fixed"}
+    samplers = {
+        "SGLD": SGLD(h, **common),
+        "SGHMC": SGHMC(h, **common),
+        "SGNHT": SGNHT(h, **common),
+        "SGMGT, a = 1": SGMGT(h, a=1, **common, **plain),
+        "SGMGT, a = 2": SGMGT(h, a=2, **common, **plain),
+        "SGMGT-D, a = 1": SGMGTD(h, a=1, **common, **plain),
+        "SGMGT-D, a = 2": SGMGTD(h, a=2, **common, **plain),
+    }
+    suffix = ", Euler" if euler else ""
+    return {name + suffix: Kernel(sampler, name + suffix) for name, sampler in samplers.items()}
