@@ -10,9 +10,10 @@ import pytest
 
 import sgmcmc as sg
 from sgmcmc import cli
+from sgmcmc.commands import demo, info
 from sgmcmc.trace import Trace
 
-COMMANDS = ["info", "demo"]
+COMMANDS = ["info", "demo", "validate"]
 
 
 def exit_code(arguments):
@@ -90,11 +91,11 @@ def test_info_survives_a_machine_that_hides_its_name_and_its_disk(monkeypatch):
             raise FileNotFoundError(path)
 
     monkeypatch.setattr(caching, "FunctionCache", nowhere)
-    monkeypatch.setattr(cli, "Path", Hidden)
-    monkeypatch.setattr(cli.platform, "processor", lambda: "")
-    facts = dict(cli._facts())
+    monkeypatch.setattr(info, "Path", Hidden)
+    monkeypatch.setattr(info.platform, "processor", lambda: "")
+    facts = dict(info._facts())
     assert facts["kernel cache"].startswith("none")
-    assert cli.platform.machine() in facts["cpu"]
+    assert info.platform.machine() in facts["cpu"]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_demo_writes_a_table_and_a_picture(tmp_path, capsys):
     names = [line.split()[0] for line in text.out.splitlines()[1:7]]
     assert names == ["exact", "SGLD", "SGHMC", "SGNHT", "SGMGT", "SGMGT-D"]
     assert text.out.splitlines()[1].split()[1:5] == ["0.015", "1.157", "0.559", "2.000"]
-    assert text.err.startswith(cli._FIRST_RUN)
+    assert text.err.startswith(demo._FIRST_RUN)
     assert out.read_bytes().startswith(b"\x89PNG")
 
 
@@ -146,22 +147,22 @@ def test_a_quiet_demo_is_quiet_and_the_same_seed_gives_the_same_numbers(tmp_path
 def test_chains_of_the_demo_start_in_different_wells(monkeypatch):
     given = {}
     monkeypatch.setattr(sg, "sample", lambda *_, **options: given.update(options))
-    cli._demo_trace(sg.models.FiveWell(), None, cli._parser().parse_args(["demo", "--chains", "7"]))
+    demo._demo_trace(sg.models.FiveWell(), None, cli._parser().parse_args(["demo", "--chains", "7"]))
     wells = list(sg.models.FiveWell().WELLS[:5])
     assert given["init"].ravel().tolist() == wells + wells[:2]
 
 
 def test_the_demo_says_when_nothing_follows():
-    assert "the chains have not met" in cli._demo_moral(10.0, 1.3)
-    assert "the chains have not met" in cli._demo_moral(10.0, float("nan"))
-    assert "heats SGHMC" in cli._demo_moral(10.0, 1.01)
-    assert "exact gradients" in cli._demo_moral(0.0, 1.01)
+    assert "the chains have not met" in demo._demo_moral(10.0, 1.3)
+    assert "the chains have not met" in demo._demo_moral(10.0, float("nan"))
+    assert "heats SGHMC" in demo._demo_moral(10.0, 1.01)
+    assert "exact gradients" in demo._demo_moral(0.0, 1.01)
 
 
 def test_the_table_of_the_demo_says_what_the_draws_say():
     draws = np.random.default_rng(1).normal(size=(2, 500, 1))
     trace = Trace(draws, {"steps_per_second": 1.25e6}, np.array([1.5, 2.0]), np.ones(2), {})
-    row = cli._demo_table({"X": trace}, cli._exact(sg.models.FiveWell(), 1.0)).loc["X"]
+    row = demo._demo_table({"X": trace}, demo._exact(sg.models.FiveWell(), 1.0)).loc["X"]
     assert row["E θ"].startswith(f"{draws.mean():.3f} ± ")
     assert row["sd θ"] == f"{draws.std():.3f}"
     assert row["P(θ < 0)"].startswith(f"{(draws < 0).mean():.3f} ± ")
@@ -171,7 +172,7 @@ def test_the_table_of_the_demo_says_what_the_draws_say():
 
 def test_the_exact_law_of_the_demo_is_that_of_the_model():
     model = sg.models.FiveWell()
-    exact = cli._exact(model, 1.0)
+    exact = demo._exact(model, 1.0)
     assert exact.masses == pytest.approx(model.MASSES, abs=1e-5)
     assert exact.mean == pytest.approx(model.MEAN, abs=1e-8)
     assert exact.sd**2 + exact.mean**2 == pytest.approx(model.SECOND_MOMENT, abs=1e-8)
@@ -180,7 +181,7 @@ def test_the_exact_law_of_the_demo_is_that_of_the_model():
 
 
 def test_heat_moves_mass_from_the_deep_wells_to_the_shallow_ones():
-    cold, hot = (cli._exact(sg.models.FiveWell(), T).masses for T in (1.0, 2.0))
+    cold, hot = (demo._exact(sg.models.FiveWell(), T).masses for T in (1.0, 2.0))
     assert (hot[[2, 3]] < cold[[2, 3]]).all()
     assert (hot[[0, 1, 4, 5]] > cold[[0, 1, 4, 5]]).all()
     assert hot.sum() == pytest.approx(1.0, abs=1e-12)

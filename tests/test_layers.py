@@ -30,6 +30,8 @@ LAYERS = [
     {"trace"},
     {"sampling"},
     {"__init__"},
+    {"testing"},
+    {"commands"},
     {"cli"},
     {"__main__"},
 ]

@@ -1,0 +1,71 @@
+"""``sgmcmc info``: what runs here, for a bug report or a comparison of two machines."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+from sgmcmc.commands.arguments import Run
+
+__all__ = ["declare"]
+
+
+def declare(_: argparse.ArgumentParser) -> Run:
+    return lambda arguments: print("\n".join(f"{name:<14}{value}" for name, value in _facts()))
+
+
+def _facts() -> Iterator[tuple[str, str]]:
+    """What a bug report, or a comparison of two machines, should say."""
+    import llvmlite.binding as llvm
+    import numba
+
+    for package in ("sgmcmc", "numba", "llvmlite", "numpy", "scipy"):
+        yield package, version(package)
+    yield "python", f"{platform.python_version()} ({platform.python_implementation()})"
+    yield "platform", platform.platform()
+    yield "cpu", f"{_cpu_name()} (LLVM: {llvm.get_host_cpu_name()})"
+    yield "cores", f"{_usable_cores()} usable of {os.cpu_count()}"
+    yield "threads", f"{numba.config.NUMBA_NUM_THREADS} by default"
+    yield "simd", _simd(llvm.get_host_cpu_features())
+    yield "jit", "off (NUMBA_DISABLE_JIT is set)" if numba.config.DISABLE_JIT else "on"
+    yield "kernel cache", _cache_path()
+    yield "cuda", "not used by this version (CPU only)"
+
+
+def _cpu_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass  # not a Linux
+    name = platform.processor()
+    return name if name != "" else platform.machine()
+
+
+def _usable_cores() -> int | None:
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux: what a container or taskset leaves us
+    return os.cpu_count() if affinity is None else len(affinity(0))
+
+
+_SIMD = ("sse4.2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl", "neon", "sve", "sve2")
+
+
+def _simd(features: dict[str, bool]) -> str:
+    there = [name for name in _SIMD if features.get(name, False)]
+    return ", ".join(there) if there else "none known"
+
+
+def _cache_path() -> str:
+    from numba.core.caching import FunctionCache
+
+    from sgmcmc import checks
+
+    try:
+        return str(FunctionCache(checks.number).cache_path)
+    except RuntimeError:  # neither the package nor the user's cache directory can be written
+        return "none: no writable directory; set NUMBA_CACHE_DIR"

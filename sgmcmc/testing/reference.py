@@ -1,0 +1,258 @@
+"""The process of this package written a second time, in plain NumPy, from its equations.
+
+`Reference` moves copies of a chain as `Kernel` does, on the same normals, and must agree with it to rounding: two programs
+with nothing in common but the mathematics. It is made of small methods, so that a wrong sampler (see mutants.py) is a
+subclass with one method wrong. A cycle, cut at the gradient, w = (h_before + h)/2:
+
+    splitting   θ += pending − wσ_θg;  X(w);  p += −wg + √(2Dw) n;  B(h/2) A(h) B(h/2);   θ += pending = ½√(2σ_θTh) n
+    BAOAB       θ += pending − wσ_θg;  X(w);  p += −wg;             A(h/2) O(h) A(h/2);   θ += pending = ½√(2σ_θTh) n
+    Euler       all drifts at the old state
+
+with A: θ += τK'(p), ξ += τγ(K'² − TK'');  B: dp = −ξK'(p)dt;  O: B and noise;  X: the Ornstein–Uhlenbeck process of ξ.
+The centre of ξ is fixed: an adaptive one is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc.integrators import BAOAB, Euler, Noise, State
+from sgmcmc.kinetics import Gaussian, Overdamped
+from sgmcmc.samplers import Sampler
+from sgmcmc.testing import reference_kinetics as kinetic
+from sgmcmc.testing.subjects import describe
+from sgmcmc.thermostats import PerChain
+
+__all__ = ["Reference"]
+
+Array = NDArray[np.float64]
+P, THETA, XI, FRESH, BEGIN = range(5)  # what a random number is for: part of its address
+
+
+class Reference:
+    """A sampler of this package in NumPy: a `Subject`, with its own random numbers, addressed by (seed, step, purpose)."""
+
+    def __init__(self, sampler: Sampler, name: str | None = None) -> None:
+        if getattr(sampler.thermostat, "adaptive", 0.0):
+            raise ValueError("the reference has no adaptive centre; give NoseHoover(..., center='fixed')")
+        self.sampler = sampler
+        self.name = describe(sampler) if name is None else name
+        self.T, self.scale = sampler.temperature, np.asarray(sampler.scale)
+
+    def with_(self, **changes: Any) -> Self:
+        return type(self)(replace(self.sampler, **changes), self.name)
+
+    # ---- random numbers --------------------------------------------------------------------------------------------
+
+    def generator(self, seed: int, step: int, purpose: int) -> np.random.Generator:
+        return np.random.default_rng((seed, step, purpose))
+
+    def normals(self, shape: tuple[int, ...], seed: int, step: int, purpose: int) -> Array:
+        return self.generator(seed, step, purpose).standard_normal(shape)
+
+    def draw_noise(self, state: State, seed: int, step: int) -> Noise:
+        return Noise(
+            self.normals(state.p.shape, seed, step, P),
+            self.normals(state.theta.shape, seed, step, THETA),
+            self.normals(state.xi.shape, seed, step, XI),
+        )
+
+    def draw_momenta(self, state: State, seed: int) -> Array:
+        return self.draw_momentum(self.generator(seed, 0, BEGIN).random(state.p.shape))
+
+    def draw_momentum(self, u: Array) -> Array:
+        """p from exp(−K/T), by its quantiles."""
+        return kinetic.law(self.sampler.kinetics, self.T).quantile(u)
+
+    def draw_thermostat(self, state: State, normals: Array) -> Array:
+        """ξ from N(μ, vT)."""
+        xi: Array = state.center + np.sqrt(self.thermostat_variance(state)) * normals
+        return xi
+
+    # ---- parts of the drift and of the noise -------------------------------------------------------------------------
+
+    def velocity(self, p: Array) -> Array:
+        return kinetic.velocity(self.sampler.kinetics, p)
+
+    def curvature(self, p: Array) -> Array:
+        return kinetic.curvature(self.sampler.kinetics, p)
+
+    def friction(self, state: State) -> Any:
+        """The friction on p: ξ, or σ_p without a thermostat."""
+        return state.xi if state.xi.size else self.sampler.sigma_p
+
+    def friction_flow(self, p: Array, rate_time: Any) -> Array:
+        return kinetic.friction_flow(self.sampler.kinetics, p, rate_time)
+
+    def excess(self, p: Array) -> Array:
+        """What drives the thermostat: K'² − TK'', or its mean over the coordinates."""
+        excess = self.velocity(p) ** 2 - self.T * self.curvature(p)
+        return self.shared(excess)
+
+    def shared(self, excess: Array) -> Array:
+        return excess.mean(axis=1, keepdims=True) if isinstance(self.sampler.thermostat, PerChain) else excess
+
+    def thermostat_rate(self) -> float:
+        return float(self.sampler.thermostat.gamma)
+
+    def thermostat_width(self, state: State) -> float:
+        """v with F = (ξ − μ)²/(2v)."""
+        per_chain = isinstance(self.sampler.thermostat, PerChain)
+        return float(self.sampler.thermostat.gamma) / (state.theta.shape[1] if per_chain else 1)
+
+    def thermostat_variance(self, state: State) -> float:
+        return self.thermostat_width(state) * self.T
+
+    def injected(self) -> float:
+        """D = σ_pT − B̂."""
+        return self.sampler.sigma_p * self.T - self.sampler.noise_estimate
+
+    def amplitude_p(self, tau: float) -> float:
+        return float(np.sqrt(2.0 * self.injected() * tau))
+
+    def amplitude_theta(self, tau: float) -> float:
+        return float(np.sqrt(2.0 * self.sampler.sigma_theta * self.T * tau))
+
+    def kick_time(self, before: float, h: float) -> float:
+        return 0.5 * (before + h)
+
+    def scaled(self, gradient: Array) -> Array:
+        """The gradient for φ = θ/s."""
+        force: Array = self.scale * gradient
+        return force
+
+    def is_turn(self, period: int | None, step: int) -> bool:
+        return period is not None and (step + 1) % period == 0
+
+    # ---- the letters, in place ---------------------------------------------------------------------------------------
+
+    def kick(self, s: State, force: Array, tau: float) -> None:
+        s.p[:] -= tau * force
+
+    def add_noise(self, s: State, normals: Array, tau: float) -> None:
+        s.p[:] += self.amplitude_p(tau) * normals
+
+    def rub(self, s: State, tau: float) -> None:
+        s.p[:] = self.friction_flow(s.p, tau * self.friction(s))
+
+    def drift(self, s: State, tau: float) -> None:
+        s.theta[:] += self.scale * tau * self.velocity(s.p)
+        if s.xi.size:
+            s.xi[:] += tau * self.thermostat_rate() * self.excess(s.p)
+
+    def ou_step(self, s: State, normals: Array, tau: float) -> None:
+        """O: p ← e^{−λτ}p + √((D/λ)(1 − e^{−2λτ})) n with λ = f/m, or a friction flow on either side of the noise."""
+        if not isinstance(self.sampler.kinetics, Gaussian):
+            self.rub(s, 0.5 * tau)
+            self.add_noise(s, normals, tau)
+            self.rub(s, 0.5 * tau)
+            return
+        rate = np.asarray(self.friction(s) / self.sampler.kinetics.mass)
+        safe = np.where(rate == 0.0, 1.0, rate)
+        lasting = np.where(rate == 0.0, tau, -np.expm1(-2.0 * safe * tau) / (2.0 * safe))
+        s.p[:] = np.exp(-rate * tau) * s.p + self.amplitude_p(1.0) * np.sqrt(lasting) * normals
+
+    def relax_thermostat(self, s: State, normals: Array, tau: float) -> None:
+        """X: rate σ_ξ/v, variance vT."""
+        decay = np.exp(-self.sampler.sigma_xi * tau / self.thermostat_width(s))
+        spread = np.sqrt(self.thermostat_variance(s) * (1.0 - decay**2))
+        s.xi[:] = s.center + decay * (s.xi - s.center) + spread * normals
+
+    def move_thermostat(self, s: State, normals: Array, tau: float, step: int) -> None:
+        if s.xi.size and self.is_turn(self.sampler.resample_thermostat, step):
+            s.xi[:] = self.draw_thermostat(s, normals)
+        elif s.xi.size and self.sampler.sigma_xi > 0.0:
+            self.relax_thermostat(s, normals, tau)
+
+    def pull(self, s: State, force: Array, tau: float) -> None:
+        """θ's own drift, −σ_θg."""
+        s.theta[:] -= self.scale * tau * self.sampler.sigma_theta * force
+
+    def end_diffusion(self, s: State, force: Array, tau: float) -> None:
+        s.theta[:] += self.scale * s.pending
+        self.pull(s, force, tau)
+
+    def begin_diffusion(self, s: State, normals: Array, tau: float) -> None:
+        s.pending[:] = 0.5 * self.amplitude_theta(tau) * normals
+        s.theta[:] += self.scale * s.pending
+
+    def refresh(self, s: State, step: int, seed: int) -> None:
+        s.p[:] = self.draw_momentum(self.generator(seed, step, FRESH).random(s.p.shape))
+
+    # ---- a step --------------------------------------------------------------------------------------------------------
+
+    def start(self, theta: Array, p: Array | None = None, xi: Array | None = None) -> State:
+        copies, dim = np.shape(theta)
+        sizes = self.sampler.sizes(dim)
+        zeros = {name: np.zeros((copies, size)) for name, size in zip(State._fields, sizes, strict=True)}
+        state = State(**zeros)
+        state.theta[:] = theta
+        state.center[:] = self.sampler.sigma_p
+        state.xi[:] = self.start_of_thermostat(xi)
+        if p is not None:
+            state.p[:] = p
+        return state
+
+    def start_of_thermostat(self, xi: Array | None) -> Array | float:
+        return self.sampler.sigma_p if xi is None else xi
+
+    def move(
+        self, state: State, gradient: Array, noise: Noise, before: float, h: float, step: int = 1, seed: int = 0
+    ) -> State:
+        s = State(*(a.copy() for a in state))
+        force = self.scaled(gradient)
+        if isinstance(self.sampler.integrator, Euler):
+            self.euler(s, force, noise, h, step, seed)
+            return s
+        w = self.kick_time(before, h)
+        if s.pending.size:
+            self.end_diffusion(s, force, w)
+        if not isinstance(self.sampler.kinetics, Overdamped):
+            self.move_thermostat(s, noise.xi, w, step)
+            self.kick(s, force, w)
+            whole = self.baoab if isinstance(self.sampler.integrator, BAOAB) else self.splitting
+            whole(s, noise, w, h, step, seed)
+        if s.pending.size:
+            self.begin_diffusion(s, noise.theta, h)
+        return s
+
+    def splitting(self, s: State, noise: Noise, w: float, h: float, step: int, seed: int) -> None:
+        self.add_noise(s, noise.p, w)
+        self.rub(s, 0.5 * h)
+        self.drift(s, 0.5 * h)
+        if self.is_turn(self.sampler.resample_momentum, step):
+            self.refresh(s, step, seed)
+        self.drift(s, 0.5 * h)
+        self.rub(s, 0.5 * h)
+
+    def baoab(self, s: State, noise: Noise, w: float, h: float, step: int, seed: int) -> None:
+        self.drift(s, 0.5 * h)
+        if self.is_turn(self.sampler.resample_momentum, step):
+            self.refresh(s, step, seed)
+        else:
+            self.ou_step(s, noise.p, h)
+        self.drift(s, 0.5 * h)
+
+    def euler(self, s: State, force: Array, noise: Noise, h: float, step: int, seed: int) -> None:
+        if isinstance(self.sampler.kinetics, Overdamped):
+            self.pull(s, force, h)
+            s.theta[:] += self.scale * self.amplitude_theta(h) * noise.theta
+            return
+        p, friction = s.p.copy(), np.copy(self.friction(s))
+        if s.xi.size:
+            pull = self.sampler.sigma_xi * (s.xi - s.center) / self.thermostat_width(s)
+            heat = h * (self.thermostat_rate() * self.excess(p) - pull)
+            s.xi[:] += heat + np.sqrt(2.0 * self.sampler.sigma_xi * self.T * h) * noise.xi
+        self.pull(s, force, h)
+        s.theta[:] += self.scale * (h * self.velocity(p) + self.amplitude_theta(h) * noise.theta)
+        s.p[:] -= h * friction * self.velocity(p)
+        self.kick(s, force, h)
+        self.add_noise(s, noise.p, h)
+        if s.xi.size and self.is_turn(self.sampler.resample_thermostat, step):
+            s.xi[:] = self.draw_thermostat(s, noise.xi)
+        if self.is_turn(self.sampler.resample_momentum, step):
+            self.refresh(s, step, seed)

@@ -1,0 +1,109 @@
+"""The validation suite: every topic of evidence, run on all cores, with a bar; what `sgmcmc validate` runs.
+
+A topic is a module with `findings(profile, seed)`, which yields one Finding after another, and perhaps `figure(figure,
+profile, seed)`, which draws. Topics run in processes of their own; what an interrupted run has found so far is kept.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+import traceback
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sgmcmc import checks
+from sgmcmc.testing.report import Finding, Report
+from sgmcmc.testing.topics import TOPICS, Topic
+
+__all__ = ["Section", "run_suite"]
+
+
+class Section(NamedTuple):
+    """What became of a topic."""
+
+    topic: Topic
+    report: Report
+    seconds: float
+    picture: Path | None = None
+    table: Any = None  # a DataFrame of its own, where a topic has one
+    error: str = ""  # the traceback, if it broke off
+
+
+def run_suite(
+    profile: str = "quick",
+    seed: int = 0,
+    out: Path | None = None,
+    topics: tuple[str, ...] | None = None,
+    workers: int | None = None,
+    progress: bool = True,
+) -> list[Section]:
+    """Run topics side by side, and give back what they found, in the order of TOPICS; pictures go to `out`.
+
+    Ctrl-C stops the rest and gives back what is there.
+    """
+    from tqdm import tqdm
+
+    checks.one_of("profile", profile, ("quick", "full"))
+    names = tuple(t.name for t in TOPICS)
+    for name in topics or ():
+        checks.one_of("topic", name, names)
+    chosen = [t for t in TOPICS if topics is None or t.name in topics]
+    workers = min(len(chosen), len(os.sched_getaffinity(0)) if workers is None else workers)
+    sections: dict[str, Section] = {}
+    # A fresh process per worker, not a fork: Numba's threads do not survive one.
+    import multiprocessing
+
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+    bar = tqdm(total=len(chosen), unit="topic", disable=not progress, smoothing=0.0)
+    try:
+        # The mutants come last in the report and first in time: they take longest.
+        order = sorted(chosen, key=lambda t: t.name not in ("mutants", "rates"))
+        pending: dict[Future[Section], Topic] = {pool.submit(_run_topic, t, profile, seed, out): t for t in order}
+        for done in as_completed(pending):
+            section = done.result()
+            sections[section.topic.name] = section
+            bar.set_postfix_str(f"{section.topic.name}: {'passed' if section.report.passed else 'FAILED'}")
+            bar.update()
+    except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)
+    finally:
+        bar.close()
+        pool.shutdown(wait=False, cancel_futures=True)
+    return [sections[t.name] for t in chosen if t.name in sections]
+
+
+def _run_topic(topic: Topic, profile: str, seed: int, out: Path | None) -> Section:
+    """One topic in this process: its findings, its picture, its table. An error is a finding that failed."""
+    import warnings
+
+    begin = time.perf_counter()
+    module = importlib.import_module(f"sgmcmc.testing.{topic.name}")
+    findings: list[Finding] = []
+    error, picture, table = "", None, None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a step is stiff is often the point
+        try:
+            findings.extend(module.findings(profile, seed))  # keeps what came before an error
+            table = module.table(profile, seed) if hasattr(module, "table") else None
+            if out is not None and hasattr(module, "figure"):
+                picture = _draw(module, out / f"{topic.name}.png", profile, seed)
+        except Exception:
+            error = traceback.format_exc()
+            findings.append(
+                Finding("ran to its end", topic.name, float("nan"), "no error", False, error.splitlines()[-1])
+            )
+    return Section(topic, Report(topic.title, findings), time.perf_counter() - begin, picture, table, error)
+
+
+def _draw(module: Any, path: Path, profile: str, seed: int) -> Path:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    module.figure(figure, profile, seed)
+    figure.savefig(path, dpi=130)
+    return path
