@@ -9,7 +9,7 @@ trace.summary()
 
 __version__ = "0.1.0"
 
-from sgmcmc import integrators, kinetics, minibatch, models, priors, schedules, thermostats
+from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats
 from sgmcmc.checks import DivergenceError
 from sgmcmc.dispatch import implements
 from sgmcmc.potentials import Potential, check_gradient
@@ -29,6 +29,7 @@ __all__ = [
     "Sampler",
     "Trace",
     "check_gradient",
+    "datasets",
     "implements",
     "integrators",
     "kinetics",

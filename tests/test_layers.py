@@ -11,6 +11,7 @@ ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
     {"checks", "linking"},
+    {"datasets"},
     {"dispatch"},
     {"kernels", "floats", "philox"},
     {"elementary"},
@@ -30,7 +31,7 @@ LAYERS = [
     {"trace"},
     {"sampling"},
     {"__init__"},
-    {"testing"},
+    {"testing", "experiments"},
     {"commands"},
     {"cli"},
     {"__main__"},

@@ -1,0 +1,157 @@
+"""What the experiments share: the same tuning for every sampler, runs on all cores with a bar, tables in two forms.
+
+Fairness: a contestant is a sampler with ranges for its own parameters. Each one gets the same number of settings, points of a
+scrambled Sobol sequence in the logarithms of its ranges, scored on the same tuning runs; the best quarter is scored again on
+more of them, and the best of those wins. The results come from other seeds than the tuning.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Contestant", "Winner", "interval", "run_tasks", "settings", "tune", "write_table"]
+
+Setting = dict[str, float]
+
+
+class Contestant(NamedTuple):
+    """A sampler with the ranges of what is tuned; `make` gives the sampler for a setting."""
+
+    name: str
+    make: Callable[..., Any]
+    ranges: Mapping[str, tuple[float, float]]
+
+    def sampler(self, setting: Mapping[str, float]) -> Any:
+        return self.make(**setting)
+
+
+class Winner(NamedTuple):
+    """What tuning chose, and what it was worth on the tuning runs."""
+
+    contestant: Contestant
+    setting: Setting
+    score: float
+
+
+def settings(contestant: Contestant, budget: int, seed: int) -> list[Setting]:
+    """`budget` settings: the same points of the unit cube for everybody, spread over the logarithms of the ranges."""
+    from scipy.stats import qmc
+
+    cube = qmc.Sobol(len(contestant.ranges), seed=seed).random(budget)
+    low, high = np.log(np.array(list(contestant.ranges.values()))).T
+    points = np.exp(low + cube * (high - low))
+    return [dict(zip(contestant.ranges, (float(f"{v:.3g}") for v in point), strict=True)) for point in points]
+
+
+def tune(
+    contestants: Sequence[Contestant],
+    score: Callable[..., float],
+    budget: int = 32,
+    seed: int = 0,
+    label: str = "tuning",
+    progress: bool = True,
+) -> tuple[list[Winner], pd.DataFrame]:
+    """The best setting of every contestant by `score(contestant, setting, stage)`, smaller is better, and all that was tried.
+
+    Stage 0 scores every setting, stage 1 the best quarter again, on more runs. A sampler that diverges scores infinity.
+    """
+    import pandas as pd
+
+    first = [(c, s, 0) for c in contestants for s in settings(c, budget, seed)]
+    scores = list(run_tasks(_scored, [(score, *task) for task in first], f"{label}, all settings", progress))
+    tried = [(c.name, s, 0, value) for (c, s, _), value in zip(first, scores, strict=True)]
+    second = []
+    for i, c in enumerate(contestants):
+        own = sorted(range(budget), key=lambda k, i=i: scores[i * budget + k])[: max(1, budget // 4)]  # type: ignore[misc]
+        second += [(c, first[i * budget + k][1], 1) for k in own]
+    again = list(run_tasks(_scored, [(score, *task) for task in second], f"{label}, the best quarter", progress))
+    tried += [(c.name, s, 1, value) for (c, s, _), value in zip(second, again, strict=True)]
+    winners = []
+    for c in contestants:
+        value, best = min(
+            ((v, s) for (d, s, _), v in zip(second, again, strict=True) if d is c), key=lambda pair: pair[0]
+        )
+        winners.append(Winner(c, best, value))
+    frame = pd.DataFrame(tried, columns=["sampler", "setting", "stage", "score"])
+    return winners, frame
+
+
+def _scored(score: Callable[..., float], contestant: Contestant, setting: Setting, stage: int) -> float:
+    from sgmcmc.checks import DivergenceError
+
+    try:
+        value = float(score(contestant, setting, stage))
+    except (DivergenceError, FloatingPointError):
+        return np.inf
+    return value if np.isfinite(value) else np.inf
+
+
+def run_tasks(
+    function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], label: str, progress: bool = True
+) -> Iterator[Any]:
+    """function(*task) for every task, in order, on all cores; `function` and what it is given must be importable."""
+    import multiprocessing
+
+    from tqdm import tqdm
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    workers = min(cores, len(tasks))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, initializer=_one_thread) as pool:
+        futures = [pool.submit(_quietly, function, task) for task in tasks]
+        try:
+            yield from (f.result() for f in tqdm(futures, desc=label, unit="run", disable=not progress, smoothing=0.0))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _one_thread() -> None:
+    """Two processes with two threads each would only get in each other's way."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = "1"
+
+
+def _quietly(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # settings far from the best are stiff; they lose by their score
+        return function(*task)
+
+
+def interval(values: Any) -> tuple[float, float]:
+    """Mean and half-width of its 95 % interval (Student) over seeds."""
+    from scipy.stats import t
+
+    x = np.asarray(values, float)
+    x = x[np.isfinite(x)]
+    if x.size < 2:
+        return (float(x.mean()) if x.size else np.nan), np.nan
+    return float(x.mean()), float(t.ppf(0.975, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size))
+
+
+def write_table(table: pd.DataFrame, out: Path, name: str) -> list[Path]:
+    """NAME.csv with all digits and NAME.md to be read."""
+    out.mkdir(parents=True, exist_ok=True)
+    table.to_csv(out / f"{name}.csv", index=False)
+    head = [f"| {' | '.join(map(str, table.columns))} |", "|" + "---|" * len(table.columns)]
+    rows = [f"| {' | '.join(_cell(v) for v in row)} |" for row in table.itertuples(index=False)]
+    (out / f"{name}.md").write_text("\n".join(head + rows) + "\n", encoding="utf-8")
+    return [out / f"{name}.csv", out / f"{name}.md"]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "–" if np.isnan(value) else f"{value:.4g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {v:g}" for k, v in value.items())
+    return str(value)
