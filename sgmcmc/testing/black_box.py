@@ -24,20 +24,20 @@ what is hidden (momenta, frictions) from its own law, since the first draws are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.samplers import Sampler
+from sgmcmc.testing import textbook
+from sgmcmc.testing.adapter import BlackBox, as_black_box
 from sgmcmc.testing.laws import Law
 from sgmcmc.testing.report import Finding, Report
 from sgmcmc.testing.statistics import p_bound, z_bound
-from sgmcmc.testing.subjects import Kernel, laws_of
 from sgmcmc.testing.targets import GAUSSIAN, SKEW, Target
 
-__all__ = ["BlackBox", "as_black_box", "check_black_box", "measure"]
+__all__ = ["BlackBox", "as_black_box", "check_black_box", "figure", "findings", "measure"]
 
 Array = NDArray[np.float64]
 
@@ -45,60 +45,6 @@ TOLERANCE = 0.01
 FAMILY = 500  # checks that share the false-alarm budget
 FIRST = 10  # so many steps are the first draws
 COORDINATES = 4096  # chains × dimension of a run, if it goes over all chains at once
-
-
-def _itself(state: Any) -> Any:
-    return state
-
-
-@dataclass(frozen=True)
-class BlackBox:
-    """Anything that steps, with the temperature it claims to sample at.
-
-    Parameters
-    ----------
-    init : (θ, seed) → state; θ has shape (dim,), or (chains, dim) if `vectorised`.
-    step : (state, gradient) → state, with the gradient of U at the position of the state, an array like θ.
-    position : state → θ; by default the state is θ.
-    temperature : T; the law of θ should be exp(−U/T).
-    vectorised : one state holds all chains. Else there is a state, and a seed, for every chain.
-    calls_gradient : `step` gets the function θ → ∇U(θ) in the place of the array, for samplers that need several per step.
-    """
-
-    name: str
-    init: Callable[[Array, int], Any]
-    step: Callable[[Any, Any], Any]
-    position: Callable[[Any], Any] = _itself
-    temperature: float = 1.0
-    vectorised: bool = False
-    calls_gradient: bool = False
-
-
-def as_black_box(sampler: Sampler, name: str | None = None, vectorised: bool = True) -> BlackBox:
-    """A sampler of this package behind the same door: its real kernel for many chains, or its own `init` and `step`.
-
-    Momenta start as in any run. A friction ξ starts in its law, not at its mean, so that the first draws can be judged.
-    """
-    kernel = Kernel(sampler, name)
-    if not vectorised:
-        return BlackBox(kernel.name, sampler.init, sampler.step, lambda s: s.theta, sampler.temperature)
-
-    def init(theta: Array, seed: int) -> Any:
-        state = kernel.start(theta)
-        state.p[:] = kernel.draw_momenta(state, seed)
-        friction = laws_of(sampler, GAUSSIAN, theta.shape[1])[2]
-        if friction is not None:
-            rng = np.random.default_rng([seed, 1])
-            state.xi[:] = friction.draw(state.xi.size, rng).reshape(state.xi.shape)
-        return state, seed, 0, 0.0
-
-    def step(state: Any, gradient: Array) -> Any:
-        arrays, seed, k, before = state
-        h = float(sampler.schedule.step_sizes(np.array([k]))[0])
-        noise = kernel.draw_noise(arrays, seed, k)
-        return kernel.move(arrays, gradient, noise, before, h, k, seed), seed, k + 1, h
-
-    return BlackBox(kernel.name, init, step, lambda s: s[0].theta, sampler.temperature, vectorised=True)
 
 
 class Moments(NamedTuple):
@@ -114,14 +60,21 @@ class Moments(NamedTuple):
 
 
 def measure(
-    box: BlackBox, target: Target, dim: int, chains: int | None = None, warmup: int = 300, steps: int = 1000, seed: int = 0
+    box: BlackBox,
+    target: Target,
+    dim: int,
+    chains: int | None = None,
+    warmup: int = 300,
+    steps: int = 1000,
+    seed: int = 0,
 ) -> Moments:
     """Run chains from exact starts in θ; whatever overflows gives NaN."""
     law = target.law(box.temperature)
     if chains is None:
-        chains = max(64, COORDINATES // dim) if box.vectorised else 64
-    start = law.draw(chains * dim, np.random.default_rng([seed, dim])).reshape(chains, dim)
-    states, advance, where = _all_chains(box, start, seed)
+        chains = max(64, min(1024, COORDINATES // dim)) if box.vectorised else 64
+    entropy = [seed, dim, crc32(target.name.encode())]  # other runs, other random numbers
+    start = law.draw(chains * dim, np.random.default_rng([*entropy, 1])).reshape(chains, dim)
+    states, advance, where = _all_chains(box, start, [*entropy, 2])
     center, scale = law.mean(lambda x: x), law.variance**0.5
     sums, first = np.zeros((4, chains)), np.zeros((chains, 2))
     begin = _powers((start - center) / scale)
@@ -130,7 +83,8 @@ def measure(
         for k in range(warmup + steps):
             gradient = target.gradient(theta)
             if not np.isfinite(gradient).all():
-                return Moments(*np.full((4, chains), np.nan), np.full((chains, 2), np.nan), theta, law)
+                lost = np.full(chains, np.nan)
+                return Moments(lost, lost, lost, lost, np.full((chains, 2), np.nan), theta, law)
             if k >= warmup:
                 sums[:3] += _powers((theta - center) / scale)
                 sums[3] += (theta * gradient).mean(axis=1) / box.temperature
@@ -138,18 +92,21 @@ def measure(
             theta = where(states)
             if k < FIRST:
                 first += (_powers((theta - center) / scale) - begin)[:2].T / FIRST
-    return Moments(*(sums / steps), first, theta, law)
+    mean, second, third, virial = sums / steps
+    return Moments(mean, second, third, virial, first, theta, law)
 
 
 def _powers(x: Array) -> Array:
     """x, x² and x³, averaged over coordinates."""
-    powers: Array = np.stack([x, x**2, x**3]).mean(axis=2)
+    powers: Array = np.stack([x, x * x, x * x * x]).mean(axis=2)
     return powers
 
 
-def _all_chains(box: BlackBox, start: Array, seed: int) -> tuple[Any, Callable[[Any, Any], Any], Callable[[Any], Array]]:
+def _all_chains(
+    box: BlackBox, start: Array, entropy: list[int]
+) -> tuple[Any, Callable[[Any, Any], Any], Callable[[Any], Array]]:
     """The states of all chains, how they advance together, and where they are (chains, dim)."""
-    base = int(np.random.SeedSequence([seed, start.shape[1]]).generate_state(1)[0] >> 2)  # fits in 31 bits everywhere
+    base = int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 2)  # fits in 31 bits everywhere
     if box.vectorised:
         return box.init(start.copy(), base), box.step, lambda state: _positions(box, box.position(state), start.shape)
 
@@ -164,12 +121,12 @@ def _all_chains(box: BlackBox, start: Array, seed: int) -> tuple[Any, Callable[[
 
 
 def _positions(box: BlackBox, theta: Any, shape: tuple[int, ...]) -> Array:
-    theta = np.array(theta, float)  # a copy: the sampler may go on in place
-    if theta.shape != shape:
+    array: Array = np.array(theta, float)  # a copy: the sampler may go on in place
+    if array.shape != shape:
         raise ValueError(
-            f"the position of {box.name} has shape {theta.shape}; give {shape} for all chains (or {shape[1:]} for one)"
+            f"the position of {box.name} has shape {array.shape}; give {shape} for all chains (or {shape[1:]} for one)"
         )
-    return theta
+    return array
 
 
 def check_black_box(
@@ -226,7 +183,9 @@ def _judge(
     yield near("first draws: variance ÷ truth", 1.0 + run.first[:, 1], 1.0)
     p = _independence(standard(run.last) - run.mean.mean())
     detail = f"p-value of the chains' mean in each coordinate at the end; {about}"
-    yield Finding(f"chains are independent; {where}", box.name, p, f"> {p_bound(family):.1g}", p > p_bound(family), detail)
+    yield Finding(
+        f"chains are independent; {where}", box.name, p, f"> {p_bound(family):.1g}", p > p_bound(family), detail
+    )
 
 
 def _independence(last: Array) -> float:
@@ -238,3 +197,84 @@ def _independence(last: Array) -> float:
     if not spread > 0.0:
         return 0.0
     return float(fisher.sf(chains * (last.mean(axis=0) ** 2).mean() / spread, dim, dim * (chains - 1)))
+
+
+def own_boxes(profile: str = "quick") -> list[BlackBox]:
+    """Samplers of this package at h = 0.1, over temperatures and frictions."""
+    from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
+
+    h, quick = 0.1, profile == "quick"
+    boxes = []
+    for T in (0.1, 4.0) if quick else (0.1, 1.0, 4.0):
+        boxes += [as_black_box(SGLD(h, T), "SGLD"), as_black_box(SGHMC(h, 1.0, temperature=T), "SGHMC, friction 1")]
+        if quick:
+            boxes += [as_black_box(SGNHT(h, 1.0, temperature=T), "SGNHT, diffusion 1")]
+            continue
+        for A in (0.1, 10.0):
+            boxes += [as_black_box(SGHMC(h, A, temperature=T), f"SGHMC, friction {A:g}")]
+        for A in (0.1, 1.0, 10.0):
+            boxes += [as_black_box(SGNHT(h, A, temperature=T), f"SGNHT, diffusion {A:g}")]
+        boxes += [as_black_box(SGNHT(h, 1.0, temperature=T, per="chain"), "SGNHT, diffusion 1, one ξ per chain")]
+        for a in (1, 2):
+            boxes += [as_black_box(SGMGT(h, a, temperature=T), f"SGMGT, a = {a}")]
+            boxes += [as_black_box(SGMGTD(h, a, temperature=T), f"SGMGT-D, a = {a}")]
+    if quick:
+        boxes += [
+            as_black_box(SGHMC(h, 0.1), "SGHMC, friction 0.1"),
+            as_black_box(SGMGTD(h, temperature=2.0), "SGMGT-D, a = 1"),
+        ]
+    return boxes
+
+
+def wrong_boxes(profile: str = "quick") -> list[BlackBox]:
+    """Negative controls: each has one fault, and must be rejected."""
+    wrong = [
+        textbook.sghmc(0.05, 0.1, fault="explicit"),
+        textbook.sghmc(0.01, 0.1, 0.1, refresh=100, fault="refresh without T"),
+        textbook.sgld(0.02, fault="reversed"),
+    ]
+    if profile == "quick":
+        return wrong
+    return [
+        *wrong,
+        textbook.sgld(0.02, 2.0, fault="lost temperature"),
+        textbook.sgld(0.02, fault="shared noise"),
+        textbook.sghmc(0.05, 4.0, fault="noise ∝ friction"),
+        textbook.sgnht(0.05, 1.0, fault="norm"),
+    ]
+
+
+_FOUND: dict[tuple[str, int], list[Finding]] = {}  # what the figure draws
+
+
+def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
+    """The evidence of the report: our samplers pass at h = 0.1, wrong ones are rejected."""
+    steps = 400 if profile == "quick" else 4000
+    found = _FOUND[profile, seed] = []
+    for box in own_boxes(profile):
+        for finding in check_black_box(box, warmup=steps // 4, steps=steps, seed=seed):
+            found.append(finding)
+            yield finding
+    for box in wrong_boxes(profile):
+        report = check_black_box(box, warmup=steps // 4, steps=steps, seed=seed)
+        yield rejection(report, box)
+
+
+def rejection(report: Report, box: BlackBox) -> Finding:
+    """A wrong sampler was seen: at least one check failed."""
+    failed = report.failures
+    detail = "; ".join(f"{f.check}: {f.figure:.3g}" for f in failed[:2])
+    return Finding("a wrong sampler is rejected", box.name, len(failed), "≥ 1 failed check", bool(failed), detail)
+
+
+def figure(figure: Any, profile: str = "quick", seed: int = 0) -> None:
+    """Variance ÷ truth of every sampler and target, with its bound, on a matplotlib figure."""
+    found = _FOUND[profile, seed] if (profile, seed) in _FOUND else list(findings(profile, seed))
+    rows = [f for f in found if f.check.startswith("variance ÷ truth")]
+    axes = figure.subplots()
+    room = np.array([float(f.bound.split("±")[1].split()[0]) for f in rows])
+    axes.errorbar([f.figure for f in rows], np.arange(len(rows)), xerr=room, fmt="none", ecolor="0.8", elinewidth=4)
+    axes.plot([f.figure for f in rows], np.arange(len(rows)), "o", ms=4)
+    axes.axvline(1.0, color="0.3", lw=0.8)
+    axes.set_yticks(np.arange(len(rows)), [f"{f.subject}; {f.check.split('; ')[1]}" for f in rows], fontsize=5)
+    axes.set_xlabel("variance of θ ÷ truth; grey: what the check allows")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.testing.black_box import BlackBox
+from sgmcmc.testing.adapter import BlackBox
 
 __all__ = ["sghmc", "sgld", "sgnht"]
 
@@ -18,18 +18,17 @@ Array = NDArray[np.float64]
 
 
 def sgld(h: float, temperature: float = 1.0, fault: str = "") -> BlackBox:
-    """θ ← θ − h∇U + √(2hT) n. Faults: "lost temperature", "mirrored" (gives back −θ), "shared noise" (between chains)."""
+    """θ ← θ − h∇U + √(2hT) n.
 
-    def step(state: Any, gradient: Array) -> Any:
+    Faults: "lost temperature", "shared noise" (by all chains), "reversed" (samples −θ: no Gaussian shows it).
+    """
+
+    def step(state: Any, gradient: Any) -> Any:
         theta, rng = state
-        if fault == "mirrored":
-            gradient = gradient_of_mirror(gradient)
+        g = -gradient(-theta) if fault == "reversed" else gradient
         n = rng.normal(size=theta.shape[1:] if fault == "shared noise" else theta.shape)
         T = 1.0 if fault == "lost temperature" else temperature
-        return theta - h * gradient + np.sqrt(2.0 * h * T) * n, rng
-
-    def gradient_of_mirror(gradient: Array) -> Array:
-        return gradient
+        return theta - h * g + np.sqrt(2.0 * h * T) * n, rng
 
     return _box("SGLD", fault, temperature, lambda theta, rng: (theta, rng), step)
 
@@ -37,7 +36,7 @@ def sgld(h: float, temperature: float = 1.0, fault: str = "") -> BlackBox:
 def sghmc(h: float, friction: float, temperature: float = 1.0, refresh: int | None = None, fault: str = "") -> BlackBox:
     """Symplectic Euler: p ← p − h∇U − hAp + √(2AhT) n, θ ← θ + hp, momenta fresh every `refresh` steps.
 
-    Faults: "explicit" (θ moves with the old p), "cold refresh" (fresh momenta have variance 1, whatever T is), "noise ∝
+    Faults: "explicit" (θ moves with the old p), "refresh without T" (fresh momenta have variance 1, whatever T is), "noise ∝
     friction" (A√(2hT) n).
     """
 
@@ -47,7 +46,7 @@ def sghmc(h: float, friction: float, temperature: float = 1.0, refresh: int | No
     def step(state: Any, gradient: Array) -> Any:
         theta, p, k, rng = state
         if refresh is not None and k % refresh == 0:
-            p = (1.0 if fault == "cold refresh" else np.sqrt(temperature)) * rng.normal(size=p.shape)
+            p = (1.0 if fault == "refresh without T" else np.sqrt(temperature)) * rng.normal(size=p.shape)
         amplitude = friction if fault == "noise ∝ friction" else np.sqrt(friction)
         new = p - h * (gradient + friction * p) + amplitude * np.sqrt(2.0 * h * temperature) * rng.normal(size=p.shape)
         return theta + h * (p if fault == "explicit" else new), new, k + 1, rng
@@ -74,15 +73,12 @@ def sgnht(h: float, diffusion: float, temperature: float = 1.0, fault: str = "")
 
 
 def _box(name: str, fault: str, temperature: float, init: Any, step: Any) -> BlackBox:
-    def position(state: Any) -> Array:
-        theta: Array = -state[0] if fault == "mirrored" else state[0]
-        return theta
-
     return BlackBox(
         f"textbook {name}" + (f", {fault}" if fault else ""),
         lambda theta, seed: init(theta, np.random.default_rng(seed)),
         step,
-        position,
+        lambda state: state[0],
         temperature,
         vectorised=True,
+        calls_gradient=fault == "reversed",
     )

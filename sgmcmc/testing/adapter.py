@@ -1,0 +1,72 @@
+"""The adapter: anything that steps, from a state and a gradient to the next state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc.samplers import Sampler
+from sgmcmc.testing.subjects import Kernel, laws_of
+from sgmcmc.testing.targets import GAUSSIAN
+
+__all__ = ["BlackBox", "as_black_box"]
+
+Array = NDArray[np.float64]
+
+
+def _itself(state: Any) -> Any:
+    return state
+
+
+@dataclass(frozen=True)
+class BlackBox:
+    """Anything that steps, with the temperature it claims to sample at.
+
+    Parameters
+    ----------
+    init : (θ, seed) → state; θ has shape (dim,), or (chains, dim) if `vectorised`.
+    step : (state, gradient) → state, with the gradient of U at the position of the state, an array like θ.
+    position : state → θ; by default the state is θ.
+    temperature : T; the law of θ should be exp(−U/T).
+    vectorised : one state holds all chains. Else there is a state, and a seed, for every chain.
+    calls_gradient : `step` gets the function θ → ∇U(θ) in the place of the array, for samplers that need several per step.
+    """
+
+    name: str
+    init: Callable[[Array, int], Any]
+    step: Callable[[Any, Any], Any]
+    position: Callable[[Any], Any] = _itself
+    temperature: float = 1.0
+    vectorised: bool = False
+    calls_gradient: bool = False
+
+
+def as_black_box(sampler: Sampler, name: str | None = None, vectorised: bool = True) -> BlackBox:
+    """A sampler of this package behind the same door: its real kernel for many chains, or its own `init` and `step`.
+
+    Momenta start as in any run. A friction ξ starts in its law, not at its mean, so that the first draws can be judged.
+    """
+    kernel = Kernel(sampler, name)
+    if not vectorised:
+        return BlackBox(kernel.name, sampler.init, sampler.step, lambda s: s.theta, sampler.temperature)
+
+    def init(theta: Array, seed: int) -> Any:
+        state = kernel.start(theta)
+        state.p[:] = kernel.draw_momenta(state, seed)
+        friction = laws_of(sampler, GAUSSIAN, theta.shape[1])[2]
+        if friction is not None:
+            rng = np.random.default_rng([seed, 1])
+            state.xi[:] = friction.draw(state.xi.size, rng).reshape(state.xi.shape)
+        return state, seed, 0, 0.0
+
+    def step(state: Any, gradient: Array) -> Any:
+        arrays, seed, k, before = state
+        h = float(sampler.schedule.step_sizes(np.array([k]))[0])
+        noise = kernel.draw_noise(arrays, seed, k)
+        return kernel.move(arrays, gradient, noise, before, h, k, seed), seed, k + 1, h
+
+    return BlackBox(kernel.name, init, step, lambda s: s[0].theta, sampler.temperature, vectorised=True)
