@@ -117,6 +117,10 @@ class Reference:
     def amplitude_theta(self, tau: float) -> float:
         return float(np.sqrt(2.0 * self.sampler.sigma_theta * self.T * tau))
 
+    def amplitude_xi(self, state: State, tau: float) -> float:
+        temperature = self.thermostat_variance(state) / self.thermostat_width(state)
+        return float(np.sqrt(2.0 * self.sampler.sigma_xi * temperature * tau))
+
     def kick_time(self, before: float, h: float) -> float:
         return 0.5 * (before + h)
 
@@ -246,7 +250,7 @@ class Reference:
         if s.xi.size:
             pull = self.sampler.sigma_xi * (s.xi - s.center) / self.thermostat_width(s)
             heat = h * (self.thermostat_rate() * self.excess(p) - pull)
-            s.xi[:] += heat + np.sqrt(2.0 * self.sampler.sigma_xi * self.T * h) * noise.xi
+            s.xi[:] += heat + self.amplitude_xi(s, h) * noise.xi
         self.pull(s, force, h)
         s.theta[:] += self.scale * (h * self.velocity(p) + self.amplitude_theta(h) * noise.theta)
         s.p[:] -= h * friction * self.velocity(p)
