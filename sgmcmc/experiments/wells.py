@@ -1,0 +1,251 @@
+"""Five wells: how many a sampler finds in 200,000 noisy steps, and how near its draws come to the truth.
+
+Gradient noise N(0, 2B) with B = 1. Counting wells alone rewards a step size that is too large: a hot chain visits everything.
+So samplers are tuned and ranked by the total variation between the share of its draws that each chain has in each well and the
+true masses. The published claim is 1, 3 and 5 wells for SGNHT, SGMGT and SGMGT-D (a = 2).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sgmcmc.experiments.harness import Contestant, Winner, interval, run_tasks, tune, write_table
+
+__all__ = ["run"]
+
+NOISE = 1.0  # B: gradients come with N(0, 2B)
+STEPS, THIN = 200_000, 10
+PUBLISHED = {"SGNHT": 1, "SGMGT, a = 2": 3, "SGMGT-D, a = 2": 5}
+
+
+def _sgld(step_size: float) -> Any:
+    import sgmcmc as sg
+
+    return sg.SGLD(step_size)
+
+
+def _sghmc(step_size: float, friction: float) -> Any:
+    import sgmcmc as sg
+
+    return sg.SGHMC(step_size, friction, noise_estimate=min(NOISE * step_size, 0.9 * friction))
+
+
+def _sgnht(step_size: float, diffusion: float, gamma: float) -> Any:
+    import sgmcmc as sg
+
+    return sg.SGNHT(step_size, diffusion, gamma)
+
+
+def _sgmgt(a: float, order: float | None, step_size: float, diffusion: float, gamma: float) -> Any:
+    import sgmcmc as sg
+
+    return sg.SGMGT(step_size, a=a, order=order, diffusion=diffusion, gamma=gamma)
+
+
+def _sgmgtd(a: float, order: float | None, step_size: float, sigma_p: float, sigma_theta: float) -> Any:
+    import sgmcmc as sg
+
+    return sg.SGMGTD(step_size, a=a, order=order, sigma_p=sigma_p, sigma_theta=sigma_theta)
+
+
+def contestants() -> list[Contestant]:
+    """Every sampler with the ranges of its own parameters; the published a = 2 form beside the smooth one."""
+    from functools import partial
+
+    h, friction, gamma = (0.003, 0.3), (0.1, 10.0), (0.1, 10.0)
+    found = [
+        Contestant("SGLD", _sgld, {"step_size": (3e-4, 0.1)}),
+        Contestant("SGHMC", _sghmc, {"step_size": h, "friction": friction}),
+        Contestant("SGNHT", _sgnht, {"step_size": h, "diffusion": friction, "gamma": gamma}),
+    ]
+    forms = (("a = 1", 1.0, None), ("a = 2", 2.0, None), ("a = 2, published form", 2.0, 2.0))
+    for name, a, order in forms:
+        ranges = {"step_size": h, "diffusion": friction, "gamma": gamma}
+        found.append(Contestant(f"SGMGT, {name}", partial(_sgmgt, a, order), ranges))
+    for name, a, order in forms:
+        ranges = {"step_size": h, "sigma_p": friction, "sigma_theta": (0.01, 1.0)}
+        found.append(Contestant(f"SGMGT-D, {name}", partial(_sgmgtd, a, order), ranges))
+    return found
+
+
+def draws_of(sampler: Any, chains: int, seed: int, steps: int = STEPS) -> np.ndarray[Any, Any]:
+    """(chain, draw) of chains that start in the middle well, as the paper's do, without warm-up: finding wells is the task."""
+    import sgmcmc as sg
+
+    model = sg.models.FiveWell()
+    trace = sg.sample(
+        model,
+        sampler,
+        draws=steps // THIN,
+        thin=THIN,
+        warmup=0,
+        chains=chains,
+        seed=seed,
+        init=np.full((chains, 1), model.WELLS[2]),
+        gradient_noise=NOISE,
+        threads=1,
+        progress=False,
+        on_divergence="drop",
+    )
+    if trace.draws.shape[0] < chains:  # one run that ends in infinity is a sampler that does not work at this setting
+        raise FloatingPointError(f"{chains - trace.draws.shape[0]} of {chains} chains diverged")
+    return trace.draws[:, :, 0]
+
+
+def true_masses() -> np.ndarray[Any, Any]:
+    """The probability of each of the six wells, the sixth being negligible."""
+    from sgmcmc.models import FiveWell
+    from sgmcmc.testing.targets import FIVE_WELLS
+
+    edges = np.array([-np.inf, *FiveWell.BARRIERS, np.inf])
+    law = FIVE_WELLS.law()
+    return np.diff(np.concatenate(([0.0], law.cdf(edges[1:-1]), [1.0])))
+
+
+def occupancies(draws: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The share of each chain's draws in each well: (chain, well)."""
+    from sgmcmc.models import FiveWell
+
+    place = np.searchsorted(np.asarray(FiveWell.BARRIERS), draws)
+    return np.stack([(place == k).mean(axis=1) for k in range(len(FiveWell.BARRIERS) + 1)], axis=1)
+
+
+def total_variation(shares: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Between the shares of wells and their masses, for each chain."""
+    distance: np.ndarray[Any, Any] = 0.5 * np.abs(shares - true_masses()).sum(axis=-1)
+    return distance
+
+
+def wasserstein(draws: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The Wasserstein distance of order 1 of each chain's draws to the truth: ∫ |F_n⁻¹ − F⁻¹| du."""
+    from sgmcmc.testing.targets import FIVE_WELLS
+
+    u = (np.arange(4000) + 0.5) / 4000
+    exact = FIVE_WELLS.law().quantile(u)
+    distance: np.ndarray[Any, Any] = np.abs(np.quantile(draws, u, axis=1).T - exact).mean(axis=1)
+    return distance
+
+
+def score(contestant: Contestant, setting: dict[str, float], stage: int) -> float:
+    """Mean total variation of a few chains; the seeds are not those of the results."""
+    draws = draws_of(contestant.sampler(setting), 4 if stage == 0 else 16, 1000 + stage)
+    return float(total_variation(occupancies(draws)).mean())
+
+
+def result(winner: Winner, seeds: int, steps: int, seed: int) -> dict[str, Any]:
+    """The figures of one sampler over fresh seeds, and one chain to look at."""
+    draws = draws_of(winner.contestant.sampler(winner.setting), seeds, seed, steps)
+    shares = occupancies(draws)
+    visited = (shares[:, :5] > 0.0).sum(axis=1)
+    return {
+        "sampler": winner.contestant.name,
+        "visited": visited,
+        "tv": total_variation(shares),
+        "pooled": float(total_variation(shares.mean(axis=0))),
+        "w1": wasserstein(draws),
+        "shares": shares,
+        "setting": winner.setting,
+        "trace": draws[0, :: max(1, draws.shape[1] // 2000)],
+        "histogram": np.histogram(draws, bins=np.linspace(-3.0, 3.0, 241))[0] / draws.size / 0.025,
+    }
+
+
+def converged(winner: Winner, chains: int, steps: int, seed: int) -> dict[str, Any]:
+    """A smaller step and more iterations: occupancies against the masses, in standard errors over chains."""
+    setting = dict(winner.setting) | {"step_size": winner.setting["step_size"] / 4.0}
+    shares = occupancies(draws_of(winner.contestant.sampler(setting), chains, seed, steps))
+    error = shares.std(axis=0, ddof=1) / np.sqrt(chains)
+    z = (shares.mean(axis=0) - true_masses()) / np.maximum(error, 1e-12)
+    return {
+        "sampler": winner.contestant.name,
+        "setting": setting,
+        "shares": shares.mean(axis=0),
+        "error": error,
+        "z": z,
+    }
+
+
+def run(quick: bool, out: Path, seed: int = 0, progress: bool = True) -> dict[str, Any]:
+    """Tune, run, write wells.csv, wells.md, wells-tuning.csv and wells.png into `out`."""
+    import pandas as pd
+
+    budget, seeds, steps = (8, 8, STEPS) if quick else (64, 20, STEPS)
+    winners, tried = tune(contestants(), score, budget, seed, "wells", progress)
+    results = list(run_tasks(result, [(w, seeds, steps, seed) for w in winners], "wells, fresh seeds", progress))
+    results.sort(key=lambda r: float(r["tv"].mean()))
+    rows = []
+    for r in results:
+        tv, w1 = interval(r["tv"]), interval(r["w1"])
+        rows.append(
+            {
+                "sampler": r["sampler"],
+                "wells, mean": float(r["visited"].mean()),
+                "wells, fewest": int(r["visited"].min()),
+                "wells, published": PUBLISHED.get(r["sampler"], np.nan),
+                "TV per chain": f"{tv[0]:.3f} ± {tv[1]:.3f}",
+                "TV pooled": r["pooled"],
+                "W1 per chain": f"{w1[0]:.3f} ± {w1[1]:.3f}",
+                "setting": r["setting"],
+            }
+        )
+    table = pd.DataFrame(rows)
+    write_table(table, out, "wells")
+    tried.to_csv(out / "wells-tuning.csv", index=False)
+    best = next(
+        w for w in winners if w.contestant.name == next(r["sampler"] for r in results if "SGMGT-D" in r["sampler"])
+    )
+    chains, long = (16, 10 * STEPS) if quick else (64, 40 * STEPS)
+    limit = next(iter(run_tasks(converged, [(best, chains, long, seed + 1)], "wells, long run", progress)))
+    limits = pd.DataFrame(
+        {
+            "well": range(1, 7),
+            "mass": true_masses(),
+            "share": limit["shares"],
+            "standard error": limit["error"],
+            "z": limit["z"],
+        }
+    )
+    write_table(limits, out, "wells-limit")
+    picture = draw(results, out / "wells.png")
+    return {"table": table, "limits": limits, "limit": limit, "picture": picture, "results": results}
+
+
+def draw(results: list[dict[str, Any]], path: Path) -> Path:
+    """Densities against the truth, and traces."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from sgmcmc.plots import COLOURS
+    from sgmcmc.testing.targets import FIVE_WELLS
+
+    names = [n for n in ("SGNHT", "SGMGT, a = 2", "SGMGT-D, a = 2", "SGHMC") if any(r["sampler"] == n for r in results)]
+    shown = [next(r for r in results if r["sampler"] == n) for n in names]
+    figure = Figure(figsize=(11.0, 6.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(len(shown), 2)
+    left = figure.add_subplot(grid[:, 0])
+    x = np.linspace(-3.0, 3.0, 1001)
+    left.fill_between(x, FIVE_WELLS.law().density(x), color="#D9D9D9", label="truth")
+    middles = np.linspace(-3.0, 3.0, 241)[:-1] + 0.0125
+    for colour, r in zip(COLOURS, shown, strict=False):
+        tv = float(r["tv"].mean())
+        left.plot(middles, r["histogram"], color=colour, lw=1.5, label=f"{r['sampler']} (TV {tv:.2f})")
+    left.set(
+        xlabel="θ", ylabel="density", title=f"Draws of {results[0]['tv'].size} chains against the truth", xlim=(-3, 3)
+    )
+    left.legend(frameon=False)
+    for k, (colour, r) in enumerate(zip(COLOURS, shown, strict=False)):
+        axis = figure.add_subplot(grid[k, 1])
+        axis.plot(np.linspace(0, STEPS / 1000, r["trace"].size), r["trace"], color=colour, lw=0.4)
+        axis.set(ylim=(-2.6, 2.6), ylabel="θ", xlim=(0, STEPS / 1000))
+        published = PUBLISHED.get(r["sampler"])
+        said = "" if published is None else f"; published: {published}"
+        axis.set_title(f"{r['sampler']}: {r['visited'].mean():.1f} wells per chain{said}", fontsize=10)
+        if k < len(shown) - 1:
+            axis.set_xticklabels([])
+    axis.set_xlabel("step, thousands")
+    figure.savefig(path, dpi=140)
+    return path
