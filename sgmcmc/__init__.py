@@ -9,6 +9,9 @@ trace.summary()
 
 __version__ = "0.1.0"
 
+import importlib
+from typing import Any
+
 from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats
 from sgmcmc.checks import DivergenceError
 from sgmcmc.dispatch import implements
@@ -38,5 +41,13 @@ __all__ = [
     "priors",
     "sample",
     "schedules",
+    "testing",
     "thermostats",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`sgmcmc.testing` is loaded when it is asked for: a run does not need it."""
+    if name == "testing":
+        return importlib.import_module("sgmcmc.testing")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

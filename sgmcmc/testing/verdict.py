@@ -1,0 +1,88 @@
+"""`check`: everything the suite knows about one sampler, kinetics or black box, as a report with a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from sgmcmc.kinetics import Gaussian, Overdamped, velocity
+from sgmcmc.samplers import Sampler
+from sgmcmc.testing.adapter import BlackBox, as_black_box
+from sgmcmc.testing.black_box import check_black_box
+from sgmcmc.testing.fokker_planck import check_stationarity
+from sgmcmc.testing.invariance import check_invariance
+from sgmcmc.testing.lyapunov import check_lyapunov
+from sgmcmc.testing.marginals import check_momentum_law
+from sgmcmc.testing.report import Finding, Report
+from sgmcmc.testing.resampling import check_resampling
+from sgmcmc.testing.subjects import Kernel, Subject, describe
+from sgmcmc.thermostats import FixedFriction
+
+__all__ = ["check"]
+
+STEP = 0.1  # for the look from outside: the step size of the sampler belongs to its posterior, not to our targets
+
+
+def check(thing: Any, seed: int = 0, progress: bool = True) -> Report:
+    """Put a sampler to the test, and say what was found: ``report.passed``, ``report.table``.
+
+    thing : a `Sampler` (SGNHT(...), your own composition), a kinetics, a `Subject`, or a `BlackBox` around another library.
+    seed : of the random checks; the whole report raises a false alarm with a probability of some 1e-4.
+
+    The step size of a sampler is not judged: each check takes steps that suit its own targets, of unit scale. Fokker–Planck:
+    is the law of the process right? One-step invariance: does a step leave it, to the order of the integrator? Lyapunov: linear
+    problems, exactly. Momentum law and resampling: are fresh draws right? From outside, at h = 0.1: are moments right in a run?
+    """
+    if isinstance(thing, BlackBox):
+        return check_black_box(thing, seed=seed)
+    if isinstance(thing, Sampler):
+        return Report(describe(thing), _run(_of_sampler(thing, seed), progress))
+    if hasattr(thing, "move") and hasattr(thing, "sampler"):
+        return Report(thing.name, _run(_of_subject(thing, seed), progress))
+    if isinstance(thing, tuple) and hasattr(thing, "_fields") and velocity.choose((type(thing),)) is not None:
+        found = Report(repr(thing), _run(_of_sampler(Sampler(STEP, kinetics=thing), seed), progress))
+        return found
+    raise TypeError(f"{thing!r} cannot be checked; give a Sampler, a kinetics, or a BlackBox around a step(state, gradient)")
+
+
+Stage = tuple[str, Callable[[], Report]]
+
+
+def _of_subject(subject: Subject, seed: int) -> list[Stage]:
+    stages: list[Stage] = [
+        ("Fokker–Planck", lambda: check_stationarity(subject, seed=seed)),
+        ("one-step invariance", lambda: check_invariance(subject, seed=seed)),
+    ]
+    if isinstance(subject.sampler.kinetics, Gaussian | Overdamped):
+        stages.append(("Lyapunov", lambda: check_lyapunov(subject)))
+    return stages
+
+
+def _of_sampler(sampler: Sampler, seed: int) -> list[Stage]:
+    stages = _of_subject(Kernel(_plain(sampler)), seed)
+    if not isinstance(sampler.kinetics, Overdamped):
+        stages.append(("momentum law", lambda: check_momentum_law(sampler.kinetics, sampler.temperature, seed=seed)))
+    if sampler.resample_momentum is not None or sampler.resample_thermostat is not None:
+        stages.append(("resampling", lambda: check_resampling(Kernel(sampler), seed=seed)))
+    outside = replace(sampler, step_size=STEP, scale=1.0, noise_estimate=0.0)
+    stages.append(("from outside", lambda: check_black_box(as_black_box(outside), seed=seed)))
+    return stages
+
+
+def _plain(sampler: Sampler) -> Sampler:
+    """Without resampling and with a fixed centre: a step that is a function of state, gradient and normals."""
+    changes: dict[str, Any] = {"step_size": STEP, "resample_momentum": None, "resample_thermostat": None, "scale": 1.0}
+    changes["noise_estimate"] = 0.0
+    if not isinstance(sampler.thermostat, FixedFriction) and hasattr(sampler.thermostat, "adaptive"):
+        changes["thermostat"] = sampler.thermostat._replace(adaptive=0.0)
+    return replace(sampler, **changes)
+
+
+def _run(stages: list[Stage], progress: bool) -> Iterator[Finding]:
+    from tqdm import tqdm
+
+    with tqdm(stages, unit="check", disable=not progress, leave=False) as bar:
+        for name, stage in bar:
+            bar.set_postfix_str(name)
+            yield from stage()
