@@ -195,7 +195,7 @@ def points_of(sampler: Sampler, target: Target, dim: int, n: int, seed: int, awa
     """Random points in the sampler's own laws, with |p| kept `away` times its quartile from 0."""
     rng = np.random.default_rng(seed)
     sizes = sampler.sizes(dim)
-    parts = []
+    parts: list[Array] = []
     for law, size in zip(laws_of(sampler, target, dim), (sizes.theta, sizes.p, sizes.xi), strict=True):
         if law is None:
             continue
@@ -243,17 +243,17 @@ def cases(profile: str = "quick") -> Iterator[tuple[Kernel, int]]:
     rough = [MonomialGamma(2.0, 5.0, 2.0), MonomialGamma(3.0, 2.0, 3.0), MonomialGamma(0.5), MonomialGamma(3.0)]
     full = profile == "full"
     for T in (1.0, 0.4, 2.5):
-        yield Kernel(Sampler(1.0, kinetics=None, sigma_theta=0.7, sigma_p=0.0, temperature=T, integrator=Euler())), 3
+        yield Kernel(Sampler(0.1, kinetics=None, sigma_theta=0.7, sigma_p=0.0, temperature=T, integrator=Euler())), 3
         for kinetics in smooth + rough + ([Relativistic(1.5, 2.0)] if full else []):
             common: dict[str, Any] = {"kinetics": kinetics, "temperature": T, "integrator": Euler(), "sigma_p": 1.3}
-            yield Kernel(Sampler(1.0, thermostat=NoseHoover(0.6, "coordinate", "fixed"), **common)), 1
+            yield Kernel(Sampler(0.1, thermostat=NoseHoover(0.6, "coordinate", "fixed"), **common)), 1
             elliptic: dict[str, Any] = {"sigma_theta": 0.3, "sigma_xi": 0.8, **common}
-            yield Kernel(Sampler(1.0, thermostat=NoseHoover(1.7, "coordinate", "fixed"), **elliptic)), 2
+            yield Kernel(Sampler(0.1, thermostat=NoseHoover(1.7, "coordinate", "fixed"), **elliptic)), 2
             if full:
-                yield Kernel(Sampler(1.0, **common)), 5
-                yield Kernel(Sampler(1.0, thermostat=NoseHoover(1.7, "chain", "fixed"), **elliptic)), 5
+                yield Kernel(Sampler(0.1, **common)), 5
+                yield Kernel(Sampler(0.1, thermostat=NoseHoover(1.7, "chain", "fixed"), **elliptic)), 5
                 scale = np.array([0.3, 1.0, 2.0, 0.5, 1.5])
-                yield Kernel(Sampler(1.0, thermostat=NoseHoover(1.7, "chain", "fixed"), scale=scale, **elliptic)), 5
+                yield Kernel(Sampler(0.1, thermostat=NoseHoover(1.7, "chain", "fixed"), scale=scale, **elliptic)), 5
 
 
 def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
