@@ -13,7 +13,7 @@ from sgmcmc import cli
 from sgmcmc.commands import demo, info
 from sgmcmc.trace import Trace
 
-COMMANDS = ["info", "demo", "validate"]
+COMMANDS = ["info", "demo", "reproduce", "validate"]
 
 
 def exit_code(arguments):

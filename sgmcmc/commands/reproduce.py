@@ -1,0 +1,55 @@
+"""``sgmcmc reproduce EXPERIMENT``: one of the paper's experiments from tuning to tables and pictures."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import time
+from pathlib import Path
+
+from sgmcmc.commands.arguments import Run, at_least, to_stderr
+
+__all__ = ["declare"]
+
+EXPERIMENTS = {
+    "wells": "five wells with noisy gradients: how many are found, and how near to the truth",
+    "logistic": "six logistic regressions against their exact posteriors",
+    "lda": "topics of abstracts: perplexity against step size",
+    "drbm": "digits by a discriminative RBM: accuracy against iterations",
+}
+
+
+def declare(parser: argparse.ArgumentParser) -> Run:
+    listing = "; ".join(f"{name}: {text}" for name, text in EXPERIMENTS.items())
+    parser.add_argument("experiment", choices=EXPERIMENTS, metavar="EXPERIMENT", help=listing)
+    parser.add_argument(
+        "--quick", action="store_true", help="a small version, under two minutes; its figures mean little"
+    )
+    out = Path("sgmcmc-experiments")
+    parser.add_argument(
+        "--out", type=Path, default=out, metavar="DIR", help="where tables and pictures go (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=at_least(0, int), default=0, metavar="S", help="seed (default: %(default)s)")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="folder with the data (default: SGMCMC_DATA, else OpenML)",
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bars")
+    return _run
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    module = importlib.import_module(f"sgmcmc.experiments.{arguments.experiment}")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    if not arguments.quiet:
+        to_stderr(str(module.__doc__).strip().splitlines()[0])
+    begin = time.perf_counter()
+    options = (
+        {} if arguments.experiment == "wells" else {"folder": None if arguments.data is None else str(arguments.data)}
+    )
+    found = module.run(arguments.quick, arguments.out, arguments.seed, not arguments.quiet, **options)
+    print(found["table"].to_string(index=False))
+    print(f"{arguments.experiment}: {time.perf_counter() - begin:.0f} s; tables and pictures are in {arguments.out}")

@@ -1,0 +1,203 @@
+"""Digits by a discriminative RBM with 500 hidden units: test accuracy of the predictive average against iterations.
+
+Minibatches of 100 rows of MNIST; 1500 iterations, as in the paper, and beside it 20 epochs (12,000 iterations). Step size and
+friction of every sampler are tuned on 5000 rows of the training part, by the accuracy after 600 iterations; SGD and RMSprop
+by their step size. The predictive average is over draws from the second fifth of the run on. All in float32.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sgmcmc.experiments.harness import Contestant, interval, run_tasks, settings, write_table
+from sgmcmc.experiments.loop import Optimiser, run_chain
+
+__all__ = ["run"]
+
+HIDDEN, BATCH, ROWS = 500, 100, 60_000
+PUBLISHED = 0.976  # the paper's best
+
+
+def _make(kind: str, a: float | None, step_size: float, friction: float = 10.0, resample: bool = True) -> Any:
+    import sgmcmc as sg
+
+    period: dict[str, Any] = {} if resample else {"resample_momentum": None, "resample_thermostat": None}
+    if kind == "SGLD":
+        return sg.SGLD(step_size)
+    if kind == "SGNHT":
+        return sg.SGNHT(step_size, friction)
+    if kind == "SGMGT":
+        return sg.SGMGT(step_size, a=float(a or 1.0), diffusion=friction, **period)
+    if kind == "SGMGTD":
+        return sg.SGMGTD(step_size, a=float(a or 1.0), sigma_p=friction, **period)
+    return Optimiser(kind, step_size, ROWS)
+
+
+def contestants() -> list[Contestant]:
+    ranges = {"step_size": (3e-4, 1e-2), "friction": (3.0, 100.0)}
+    found = [
+        Contestant("SGD", partial(_make, "SGD", None), {"step_size": (1e-2, 1.0)}),
+        Contestant("RMSprop", partial(_make, "RMSprop", None), {"step_size": (1e-4, 1e-2)}),
+        Contestant("SGLD", partial(_make, "SGLD", None), {"step_size": (1e-7, 1e-4)}),
+        Contestant("SGNHT", partial(_make, "SGNHT", None), ranges),
+    ]
+    for kind in ("SGMGT", "SGMGT-D"):
+        found += [
+            Contestant(f"{kind}, a = {a}", partial(_make, kind.replace("-", ""), float(a)), ranges) for a in (1, 2)
+        ]
+    return found
+
+
+def chain(
+    sampler: Any, folder: str | None, validate: bool, steps: int, seed: int, looks: int, rows: int | None = None
+) -> dict[str, Any]:
+    """One run: accuracy of the last draw and of the predictive average, and the path of a few weights."""
+    import time
+
+    from sgmcmc import datasets
+    from sgmcmc.models import DRBM
+
+    data = datasets.load("mnist", folder)
+    if validate:
+        X, y, X_test, y_test = data.X[5000:], data.y[5000:], data.X[:5000], data.y[:5000]
+    else:
+        X, y, X_test, y_test = data.X, data.y, data.X_test, data.y_test
+    model = DRBM(X, y, HIDDEN)
+    picked = np.random.default_rng(5).choice(model.dim, 4, replace=False)
+    total, count = np.zeros((len(X_test), 10)), 0
+    curve, paths = [], []
+
+    def look(step: int, theta: Any) -> None:
+        nonlocal count
+        p = model.probabilities(theta, X_test)
+        if step > steps // 5:
+            total[:] += p
+            count += 1
+        average = total if count else p
+        curve.append((step, float((p.argmax(1) == y_test).mean()), float((average.argmax(1) == y_test).mean())))
+        paths.append(theta[picked].copy())
+
+    begin = time.perf_counter()
+    fine = run_chain(
+        model, sampler, model.init(seed).astype(np.float32), steps, BATCH, seed, max(1, steps // looks), look
+    )
+    accuracy = curve[-1][2] if fine and curve else 0.0
+    return {"accuracy": accuracy, "curve": curve, "paths": np.array(paths), "seconds": time.perf_counter() - begin}
+
+
+def score(contestant: Contestant, setting: dict[str, float], folder: str | None, steps: int, seed: int) -> float:
+    """Errors on 5000 rows that were held out."""
+    return 1.0 - float(chain(contestant.sampler(setting), folder, True, steps, seed + 1000, 6)["accuracy"])
+
+
+def final(name: str, sampler: Any, folder: str | None, steps: int, seed: int, looks: int) -> dict[str, Any]:
+    return chain(sampler, folder, False, steps, seed, looks) | {"sampler": name, "steps": steps, "seed": seed}
+
+
+def run(quick: bool, out: Path, seed: int = 0, progress: bool = True, folder: str | None = None) -> dict[str, Any]:
+    """Tune, run, write drbm.csv, drbm.md, drbm-tuning.csv and two pictures into `out`."""
+    import pandas as pd
+
+    budget, tuning, steps, long, seeds = (2, 100, 300, 0, 1) if quick else (8, 600, 1500, 12_000, 5)
+    everyone = [c for c in contestants() if not quick or c.name in ("SGD", "SGLD", "SGNHT", "SGMGT-D, a = 1")]
+    tasks = [(c, s, folder, tuning, seed) for c in everyone for s in settings(c, budget, seed)]
+    scores = list(run_tasks(score, tasks, "drbm, tuning", progress))
+    tried = pd.DataFrame(
+        [(t[0].name, t[1], v) for t, v in zip(tasks, scores, strict=True)], columns=["sampler", "setting", "error"]
+    )
+    chosen = [
+        min(((v, i) for i, (t, v) in enumerate(zip(tasks, scores, strict=True)) if t[0] is c))[1] for c in everyone
+    ]
+    winners = [(tasks[i][0], tasks[i][1]) for i in chosen]
+    samplers = {c.name: c.sampler(s) for c, s in winners}
+    for c, s in winners:
+        if c.name.startswith("SGMGT"):
+            samplers[f"{c.name}, no resampling"] = partial(c.make, resample=False)(**s)
+    runs = [(name, s, folder, steps, seed + k, 30) for name, s in samplers.items() for k in range(seeds)]
+    if long:
+        runs += [(name, s, folder, long, seed, 60) for name, s in samplers.items() if "no resampling" not in name]
+    results = list(run_tasks(final, runs, "drbm, runs", progress))
+    rows = []
+    for name in samplers:
+        mean, half = interval([r["accuracy"] for r in results if r["sampler"] == name and r["steps"] == steps])
+        longer = [r["accuracy"] for r in results if r["sampler"] == name and r["steps"] == long]
+        row: dict[str, Any] = {"sampler": name, f"accuracy, {steps} iterations": mean, "±": half}
+        row |= {"accuracy, 20 epochs": longer[0] if longer else np.nan}
+        row |= {
+            "ms per iteration": 1e3
+            * float(np.mean([r["seconds"] / r["steps"] for r in results if r["sampler"] == name]))
+        }
+        row |= {"setting": dict(next((s for c, s in winners if name.startswith(c.name)), {}))}
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    write_table(table, out, "drbm")
+    tried.to_csv(out / "drbm-tuning.csv", index=False)
+    pictures = [draw(results, steps, long, out / "drbm.png"), draw_paths(results, steps, out / "drbm-traces.png")]
+    return {"table": table, "results": results, "picture": pictures[0], "pictures": pictures}
+
+
+def draw(results: list[dict[str, Any]], steps: int, long: int, path: Path) -> Path:
+    """Accuracy of the predictive average against iterations, with the published best."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from sgmcmc.plots import COLOURS
+
+    figure = Figure(figsize=(11.0, 4.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    lengths = [n for n in (steps, long) if any(r["steps"] == n for r in results)]
+    axes = np.atleast_1d(figure.subplots(1, len(lengths)))
+    names = list(dict.fromkeys(r["sampler"] for r in results))
+    kinds = [n for n in names if "no resampling" not in n]
+    for axis, n in zip(axes, lengths, strict=True):
+        for name in names:
+            own = [r for r in results if r["sampler"] == name and r["steps"] == n and r["curve"]]
+            if not own:
+                continue
+            size = min(len(r["curve"]) for r in own)
+            curve = np.mean([np.array(r["curve"][:size]) for r in own], axis=0)
+            plain = name.removesuffix(", no resampling")
+            axis.plot(curve[:, 0], curve[:, 2], color=COLOURS[kinds.index(plain) % 7], ls="-" if plain == name else ":", lw=1.6,
+                      marker="s" if kinds.index(plain) >= 7 else None, ms=3, label=name)  # fmt: skip
+        axis.axhline(PUBLISHED, color="#333333", ls="--", lw=1, label="published best, 0.976")
+        axis.set(
+            xlabel="iteration",
+            ylabel="test accuracy of the predictive average",
+            ylim=(0.85, 0.99),
+            title=f"{n:,} iterations of 100 rows",
+        )
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=4, frameon=False, fontsize=8)
+    figure.savefig(path, dpi=140)
+    return path
+
+
+def draw_paths(results: list[dict[str, Any]], steps: int, path: Path) -> Path:
+    """The same four weights in every sampler's first run."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from sgmcmc.plots import COLOURS
+
+    first = {
+        r["sampler"]: r
+        for r in reversed(results)
+        if r["steps"] == steps and len(r["paths"]) and "no resampling" not in r["sampler"]
+    }
+    figure = Figure(figsize=(11.0, 5.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    columns = 4
+    axes = np.atleast_1d(figure.subplots(-(-len(first) // columns), columns, sharex=True, squeeze=False)).ravel()
+    for axis, (name, r) in zip(axes, reversed(first.items()), strict=False):
+        for k in range(4):
+            axis.plot([c[0] for c in r["curve"]], r["paths"][:, k], color=COLOURS[k], lw=1.0)
+        axis.set_title(name, fontsize=9)
+    for axis in axes[len(first) :]:
+        axis.set_visible(False)
+    figure.supxlabel("iteration", fontsize=9)
+    figure.supylabel("four weights", fontsize=9)
+    figure.savefig(path, dpi=140)
+    return path
