@@ -116,7 +116,7 @@ def _correlation_time(s: Array) -> float:
     from sgmcmc import diagnostics
 
     sizes = [diagnostics.ess(s[:, :, j], "mean") for j in range(s.shape[2])]
-    return max(1.0, s.shape[0] * s.shape[1] / float(np.nanmin(sizes)))
+    return max(1.0, float(s.shape[0] * s.shape[1] / np.nanmin(sizes)))
 
 
 def _tail(values: Array, observed: float) -> float:
