@@ -2,25 +2,22 @@
 
 Targets have unit scale, gradients are exact, h = 0.1, all with the default integrator. SGHMC and SGLD are linear there: their
 stationary variance follows from a discrete Lyapunov equation on the map of the real kernel, with no Monte Carlo (see
-tests/linear_map.py); so does that of SGNHT at friction 0.01, with its thermostat held at its mean. The rest is measured, with
-standard errors. Usage: python benchmarks/stationary_variance.py [--quick]; writes docs/stationary-variance.md.
+sgmcmc/testing/lyapunov.py); so does that of SGNHT at friction 0.01, with its thermostat held at its mean. The rest is
+measured, with standard errors. Usage: python benchmarks/stationary_variance.py [--quick]; writes docs/stationary-variance.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
 import sgmcmc as sg
+from sgmcmc.testing.lyapunov import LinearStep
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-
-from linear_map import LinearStep  # noqa: E402
 
 
 def measured(sampler: sg.Sampler, dim: int, steps: int, warmup: int, xi: float | None = None) -> tuple[float, float]:
