@@ -77,7 +77,7 @@ def _steps(sampler: Sampler, time: float) -> int:
 
 
 class Calibration(NamedTuple):
-    """Ranks of θ and ‖θ‖² among posterior draws (step size, data set, quantity), and draws about the exact posterior."""
+    """Ranks of θ and its loss among posterior draws (step size, data set, quantity), and draws about the exact posterior."""
 
     ranks: NDArray[np.int64]
     whitened: Array | None  # (step size, data set, draw, dim): standard normal, where the posterior is known
@@ -102,11 +102,8 @@ def sbc(
         model = problem.simulate(theta, rng)
         draws = [run(model, theta, seed, k) for run in runs]
         x = np.stack(draws)
-        ranks.append(
-            np.concatenate(
-                ((x < theta).sum(axis=1), ((x**2).sum(axis=2) < (theta**2).sum()).sum(axis=1)[:, None]), axis=1
-            )
-        )
+        by_loss = (problem.loss(model, x) < problem.loss(model, theta)).sum(axis=1)
+        ranks.append(np.concatenate(((x < theta).sum(axis=1), by_loss[:, None]), axis=1))
         if problem.posterior is not None:
             mean, covariance = problem.posterior(model)
             root = np.linalg.cholesky(covariance)
@@ -117,16 +114,20 @@ def sbc(
 def geweke(
     problem: Problem, sampler: Sampler, copies: int = 400, batch_size: int | None = None, seed: int = 0
 ) -> Array:
-    """θ and θ² after rounds of steps and simulations, less what they were before, at h and h/2: (2, copies, 2 dim)."""
+    """θ, θ² and the loss after rounds of simulations and steps, less those before, at h and h/2: (2, copies, 2 dim + 1)."""
     changes = []
     for s in _halved(sampler):
         rng, rows = np.random.default_rng(seed), []
         run = _runner(s, _steps(s, ROUND) - 1, 1, 1, batch_size)
         for k in range(copies):
             first = theta = problem.prior(rng)
+            model = problem.simulate(theta, rng)
+            before = problem.loss(model, theta)
             for r in range(ROUNDS):
-                theta = run(problem.simulate(theta, rng), theta, seed + 1000 * (r + 1), k)[0]
-            rows.append(np.concatenate((theta - first, theta**2 - first**2)))
+                model = problem.simulate(theta, rng) if r else model
+                theta = run(model, theta, seed + 1000 * (r + 1), k)[0]
+            more = problem.loss(model, theta) - before  # with the data that θ was drawn from: still the joint law
+            rows.append(np.concatenate((theta - first, theta**2 - first**2, [more])))
         changes.append(rows)
     return np.array(changes)
 

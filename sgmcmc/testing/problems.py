@@ -2,6 +2,9 @@
 
 At a temperature T = 2, 3, … a model has every row T times and a prior of variance 1/T of the true one: U is then T times as
 large, and exp(−U/T) the posterior again.
+
+Ranks of θ alone cannot see a sampler that takes no notice of the data: draws from the prior have uniform ranks too (Modrák et
+al. 2023, https://doi.org/10.1214/23-BA1404). Hence the loss, a quantity of θ and y together.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ class Problem(NamedTuple):
     name: str
     prior: Callable[[np.random.Generator], Array]
     simulate: Callable[[Array, np.random.Generator], Any]
+    loss: Callable[
+        [Any, Array], Array
+    ]  # −log p(y | θ) up to a constant, at draws (…, dim), from the model's data alone
     posterior: Callable[[Any], tuple[Array, Array]] | None = (
         None  # its mean and covariance, from the model's data alone
     )
@@ -51,8 +57,12 @@ def linear(temperature: int = 1, rows: int = 8) -> Problem:
         covariance = np.linalg.inv(model.X.T @ model.X / temperature + np.eye(2))
         return covariance @ (model.X.T @ model.y / temperature), covariance
 
+    def loss(model: Any, theta: Array) -> Array:
+        squares: Array = ((model.y - theta @ model.X.T) ** 2).sum(axis=-1)
+        return squares
+
     design = _design(rows, 2)
-    return Problem("linear regression", lambda rng: rng.standard_normal(2), simulate, posterior)
+    return Problem("linear regression", lambda rng: rng.standard_normal(2), simulate, loss, posterior)
 
 
 def logistic(temperature: int = 1, rows: int = 12) -> Problem:
@@ -63,8 +73,13 @@ def logistic(temperature: int = 1, rows: int = 12) -> Problem:
         y = rng.random(rows) < 1.0 / (1.0 + np.exp(-design @ theta))
         return LogisticRegression(*_repeat(temperature, design, y.astype(float)))
 
+    def loss(model: Any, theta: Array) -> Array:
+        z = theta @ model.X.T
+        value: Array = (np.logaddexp(0.0, z) - model.y * z).sum(axis=-1)
+        return value
+
     design = 1.5 * _design(rows, 2)
-    return Problem("logistic regression", lambda rng: rng.standard_normal(2), simulate)
+    return Problem("logistic regression", lambda rng: rng.standard_normal(2), simulate, loss)
 
 
 def softmax(temperature: int = 1, rows: int = 12) -> Problem:
@@ -75,8 +90,14 @@ def softmax(temperature: int = 1, rows: int = 12) -> Problem:
         z = design @ theta.reshape(2, 3) + rng.gumbel(size=(rows, 3))  # the largest has the law of softmax
         return SoftmaxRegression(*_repeat(temperature, design, z.argmax(axis=1)), classes=3)
 
+    def loss(model: Any, theta: Array) -> Array:
+        z = np.einsum("nf,...fk->...nk", model.X, theta.reshape(*theta.shape[:-1], 2, 3))
+        chosen = z[..., np.arange(len(model.y)), model.y]
+        value: Array = (np.log(np.exp(z).sum(axis=-1)) - chosen).sum(axis=-1)
+        return value
+
     design = _design(rows, 2)
-    return Problem("softmax regression", lambda rng: rng.standard_normal(6), simulate)
+    return Problem("softmax regression", lambda rng: rng.standard_normal(6), simulate, loss)
 
 
 def tamper(problem: Problem, change: Callable[[Any], Any], what: str) -> Problem:
