@@ -144,16 +144,19 @@ def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
 
 def figure(figure: Any, profile: str = "quick", seed: int = 0) -> None:
     """Draw on a matplotlib figure which trial sees which error: log₁₀(figure/bound), red where it rejects."""
+    from matplotlib.colors import SymLogNorm
+
     values = ratios(profile, seed)
     figure.set_size_inches(9.0, 2.0 + 0.2 * len(values))
     axes = figure.subplots()
-    image = axes.imshow(np.clip(values, -6.0, 6.0), cmap="RdBu_r", vmin=-6.0, vmax=6.0, aspect="auto")
+    scale = SymLogNorm(0.3, vmin=-10.0, vmax=10.0)  # z of 20 against 6 is as clear as a residual of 0.1 against 1e-9
+    image = axes.imshow(np.clip(values, -10.0, 10.0), cmap="RdBu_r", norm=scale, aspect="auto")
     axes.set_facecolor("0.9")
     axes.set_yticks(range(len(values)), [m.name for m in MUTANTS], fontsize=7)
     axes.set_xticks(range(len(TRIALS)), [t.name for t in TRIALS], rotation=35, ha="right", fontsize=8)
     for row, verdict in enumerate(verdicts(profile, seed)):
         if verdict.catcher is not None:
-            axes.plot(verdict.catcher, row, "k.", markersize=3)
-    bar = figure.colorbar(image, ax=axes, shrink=0.6)
+            axes.plot(verdict.catcher, row, "k.", markersize=4)
+    bar = figure.colorbar(image, ax=axes, shrink=0.6, ticks=[-10, -3, -1, 0, 1, 3, 10], format="%g")
     bar.set_label("log₁₀(figure / bound): rejected above 0")
     axes.set_title("Wrong samplers × checks (dot: the first to reject; grey: does not apply)", fontsize=10)
