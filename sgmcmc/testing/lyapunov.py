@@ -57,12 +57,18 @@ class LinearStep:
         self.h = float(self.subject.sampler.schedule.step_sizes(np.array([0]))[0])
 
     def __call__(self, x: Any, n: Any = 0.0, step: int = 10) -> Array:
-        """States x, one per row, after a step with the normals n, one row each."""
+        """States x, one per row, after a step with the normals n, one row each.
+
+        They are moved one at a time: all are the first copy, with the same fresh momentum if the step draws one.
+        """
         x = np.atleast_2d(np.asarray(x, float))
+        n = np.broadcast_to(n, (len(x), sum(self.normals)))
+        return np.concatenate([self._one(x[i : i + 1], n[i : i + 1], step) for i in range(len(x))])
+
+    def _one(self, x: Array, n: Array, step: int) -> Array:
         parts = np.split(x, np.cumsum(self.used)[:-1], axis=1)
         start = self.subject.start(parts[0], parts[1] if self.used[1] else None)
         start = State(*start[:-1], parts[2].copy())
-        n = np.broadcast_to(n, (len(x), sum(self.normals)))
         noise = Noise(*(np.array(a, order="C") for a in np.split(n, np.cumsum(self.normals)[:-1], axis=1)))
         after = self.subject.move(start, self.k * parts[0], noise, self.h, self.h, step, 0)
         return np.concatenate([after.theta, after.p, after.pending], axis=1)
