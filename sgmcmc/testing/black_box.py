@@ -121,7 +121,7 @@ def _all_chains(
 
 
 def _positions(box: BlackBox, theta: Any, shape: tuple[int, ...]) -> Array:
-    array: Array = np.array(theta, float)  # a copy: the sampler may go on in place
+    array: Array = np.asarray(theta).astype(float)  # a copy: the sampler may go on in place
     if array.shape != shape:
         raise ValueError(
             f"the position of {box.name} has shape {array.shape}; give {shape} for all chains (or {shape[1:]} for one)"
@@ -249,7 +249,7 @@ _FOUND: dict[tuple[str, int], list[Finding]] = {}  # what the figure draws
 
 def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
     """The evidence of the report: our samplers pass at h = 0.1, wrong ones are rejected."""
-    steps = 400 if profile == "quick" else 4000
+    steps = 400 if profile == "quick" else 3000
     found = _FOUND[profile, seed] = []
     for box in own_boxes(profile):
         for finding in check_black_box(box, warmup=steps // 4, steps=steps, seed=seed):
