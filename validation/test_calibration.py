@@ -83,6 +83,18 @@ def test_ranks_and_moments_of_exact_draws_pass(monkeypatch):
     assert kstest(result.whitened[0].ravel()[::7], "norm").pvalue > 1e-4
 
 
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("shared", [False, True])
+def test_p_values_of_flat_histograms_are_uniform(order, shared):
+    rng, p = np.random.default_rng(0), []
+    for _ in range(2000):
+        u = rng.random((2, 200)) if not shared else np.broadcast_to(rng.random(200), (2, 200))
+        p.append(calibration._uniformity(rng.binomial(15, u)[:, :, None], order))
+    assert np.mean(np.array(p) < 0.01) < 0.02
+    assert 0.4 < np.mean(p) < 0.6
+    assert min(p) > 1e-5
+
+
 def test_extrapolation_takes_the_error_of_its_order_away():
     for order in (1, 2):
         values = np.array([[[3.0 + 5.0 * h**order]] for h in (0.2, 0.1)])

@@ -144,12 +144,24 @@ def _worst(values: Array) -> float:
     return max((z_of_mean(column) for column in values.T), key=abs)
 
 
-def _uniformity(ranks: NDArray[np.int64]) -> float:
-    """The smallest p of χ² tests of the ranks (data set, quantity), times the number of quantities."""
-    from scipy.stats import chisquare
+def _uniformity(ranks: NDArray[np.int64], order: int) -> float:
+    """The smallest p of χ² tests that histograms of ranks, extrapolated to h = 0, are flat; times their number.
 
-    p = [chisquare(np.bincount(column, minlength=DRAWS + 1)).pvalue for column in ranks.T]
-    return min(1.0, float(min(p)) * len(p))
+    `ranks` is (step size, data set, quantity). At a finite h a minibatch has a bias that enough data sets see, so a test of
+    the ranks themselves would not do. Two neighbouring ranks make a bin. The null law gives the scatter at each h, the
+    data sets the correlation c between both; estimating the whole covariance gave 2.8 times the false alarms at 1e-3.
+    """
+    from scipy.stats import chi2
+
+    bins, n, f = (DRAWS + 1) // 2, ranks.shape[1], 2.0**order
+    p = []
+    for column in np.moveaxis(ranks, 2, 0):
+        cells = (column[:, :, None] // 2 == np.arange(bins)) - 1.0 / bins
+        c = float((cells[0] * cells[1]).sum() * bins / (n * (bins - 1)))
+        scatter = (f**2 + 1.0 - 2.0 * f * c) / (f - 1.0) ** 2
+        square = float((_extrapolated(cells, order).mean(axis=0) ** 2).sum() * n * bins / scatter)
+        p.append(float(chi2.sf(square, bins - 1)))
+    return min(1.0, min(p) * len(p))
 
 
 def check_calibration(
@@ -174,8 +186,8 @@ def check_calibration(
     subject += f", T = {sampler.temperature:g}" if sampler.temperature != 1.0 else ""
     detail = f"{datasets} data sets, order {order} in h, seed {seed}"
     result, allowed = sbc(problem, sampler, datasets, batch_size, seed, time), p_bound(4 * family)
-    p = _uniformity(result.ranks[1])
-    found = [Finding("ranks at h/2 uniform, p", subject, p, f"> {allowed:.2g}", p > allowed, detail)]
+    p = _uniformity(result.ranks, order)
+    found = [Finding("ranks uniform at h → 0, p", subject, p, f"> {allowed:.2g}", p > allowed, detail)]
 
     def judge(check: str, values: Array, order: int) -> None:
         bound = z_bound(4 * family * values.shape[2])
@@ -202,14 +214,14 @@ def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
     datasets = 2000 if full else 200
     cases: list[tuple[Problem, str, Sampler, int | None]] = [
         (linear(), "SGHMC", SGHMC(h), None),
-        (linear(), "SGHMC", SGHMC(0.05), 4),
+        (linear(), "SGHMC", SGHMC(0.025 if full else 0.05), 4),
         (logistic(2), "SGHMC", SGHMC(h, temperature=2.0), None),
         (softmax(), "SGMGT, a = 1", SGMGT(h), None),
     ]
     if full:
         cases += [(make(), "SGNHT", SGNHT(h), None) for make in (linear, logistic, softmax)]
         cases += [(make(), "SGMGT-D, a = 1", SGMGTD(h), None) for make in (linear, logistic)]
-        cases += [(logistic(), "SGLD", SGLD(0.02), None), (logistic(), "SGNHT", SGNHT(0.05), 6)]
+        cases += [(logistic(), "SGLD", SGLD(0.02), None), (logistic(), "SGNHT", SGNHT(0.025), 6)]
     common: dict[str, Any] = {"datasets": datasets, "seed": seed, "time": 10.0 if full else 5.0, "family": len(cases)}
     for problem, name, sampler, batch in cases:
         yield from check_calibration(problem, sampler, batch_size=batch, name=name, **common)
