@@ -211,7 +211,7 @@ def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
     from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
 
     full, h = profile == "full", 0.1
-    datasets = 2000 if full else 200
+    datasets = 1000 if full else 200
     cases: list[tuple[Problem, str, Sampler, int | None]] = [
         (linear(), "SGHMC", SGHMC(h), None),
         (linear(), "SGHMC", SGHMC(0.025 if full else 0.05), 4),

@@ -196,7 +196,8 @@ def trajectory(sampler: Any, dtype: Any, steps: int, dim: int = 8, seed: int = 0
     from sgmcmc.testing import moves
 
     generator = np.random.default_rng(seed)
-    one = sampler.start(generator.standard_normal(dim).astype(dtype), p=generator.standard_normal(dim))
+    one = sampler.start(generator.standard_normal(dim).astype(dtype))
+    one.p[:] = generator.standard_normal(dim)[: one.p.size]
     state = State(*(a[None].copy() for a in one))
     dynamics, h, before, path = sampler.dynamics(dim, dtype), dtype(0.05), dtype(0.0), np.empty((steps, dim))
     for t in range(steps):
@@ -209,7 +210,7 @@ def trajectory(sampler: Any, dtype: Any, steps: int, dim: int = 8, seed: int = 0
 
 
 def _precisions(full: bool, seed: int) -> Iterator[Finding]:
-    for name in tuple(standard_subjects()) if full else ("SGHMC",):
+    for name in ("SGLD", "SGHMC", "SGMGT-D, a = 2") if full else ("SGHMC",):
         sampler = standard_subjects(0.05, 0.8)[name].sampler
         single, double = (trajectory(sampler, d, 100, seed=seed) for d in (np.float32, np.float64))
         drift = float(np.abs(single - double).max() / np.abs(double).max()) / (10.0 * 2.0**-23)
