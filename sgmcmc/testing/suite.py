@@ -87,9 +87,10 @@ def _run_topic(topic: Topic, profile: str, seed: int, out: Path | None) -> Secti
         warnings.simplefilter("ignore")  # that a step is stiff is often the point
         try:
             findings.extend(module.findings(profile, seed))  # keeps what came before an error
-            table = module.table(profile, seed) if hasattr(module, "table") else None
-            if out is not None and hasattr(module, "figure"):
-                picture = _draw(module, out / f"{topic.name}.png", profile, seed)
+            if hasattr(module, "mutation_table"):
+                table = module.mutation_table(profile, seed)
+            if out is not None:
+                picture = _draw(module, out, topic.name, profile, seed)
         except Exception:
             error = traceback.format_exc()
             findings.append(
@@ -98,12 +99,16 @@ def _run_topic(topic: Topic, profile: str, seed: int, out: Path | None) -> Secti
     return Section(topic, Report(topic.title, findings), time.perf_counter() - begin, picture, table, error)
 
 
-def _draw(module: Any, path: Path, profile: str, seed: int) -> Path:
+def _draw(module: Any, out: Path, name: str, profile: str, seed: int) -> Path | None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    from sgmcmc.testing import pictures
+
     figure = Figure(figsize=(9.0, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
-    module.figure(figure, profile, seed)
-    figure.savefig(path, dpi=130)
+    if not pictures.draw(figure, module, name, profile, seed):
+        return None
+    path = out / f"{name}.png"
+    figure.savefig(path, dpi=110)
     return path
