@@ -183,6 +183,7 @@ def _corpus(name: str, arrays: dict[str, Any]) -> Corpus:
 
 def _verify(name: str, source: Source, data: Any) -> None:
     found: dict[str, Any]
+    wanted: dict[str, Any]
     if isinstance(data, Corpus):
         ends = data.indptr[-1] == data.indices.size == data.counts.size and int(data.indices.max()) < data.vocab.size
         parts = np.sort(np.concatenate((data.train, data.test)))

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, Self
 
 from sgmcmc.checks import number
 from sgmcmc.dispatch import implements, open_function
-from sgmcmc.elementary import log
+from sgmcmc.elementary import exp, log
 
-__all__ = ["Flat", "Gaussian", "Laplace", "energy", "require_prior", "slope"]
+__all__ = ["Flat", "Gaussian", "Laplace", "LogGamma", "energy", "require_prior", "slope"]
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -92,6 +92,32 @@ def _(prior: Any, x: Any) -> Any:
 def _(prior: Any, x: Any) -> Any:
     sign = 1.0 if x > 0.0 else (-1.0 if x < 0.0 else x)  # x itself: 0 gives 0, and NaN stays NaN
     return (1.0 / prior.scale) * sign
+
+
+class _LogGammaFields(NamedTuple):
+    shape: float
+
+
+class LogGamma(_LogGammaFields):
+    """x is the logarithm of a Gamma(shape, 1): then softmax of many such x is Dirichlet(shape)."""
+
+    __slots__ = ()
+
+    def __new__(cls, shape: float = 1.0) -> Self:
+        return super().__new__(cls, number("shape", shape, 0.0, 1e300, open_low=True))
+
+    def __reduce__(self) -> Any:
+        return type(self)._make, (tuple(self),)
+
+
+@implements(energy, LogGamma)
+def _(prior: Any, x: Any) -> Any:
+    return exp(x) - prior.shape * x + math.lgamma(prior.shape)
+
+
+@implements(slope, LogGamma)
+def _(prior: Any, x: Any) -> Any:
+    return exp(x) - prior.shape
 
 
 class Flat(NamedTuple):

@@ -140,8 +140,8 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True, folder: st
     tasks = [(letter, number, folder, draws, seed) for letter in letters for number in range(5)]
     for truth in run_tasks(exact, tasks, "logistic, exact posteriors", progress):
         truths[truth["letter"], truth["fold"]] = truth
-    tasks = [(letter, c, folder, budget, seed) for letter in letters for c in contestants()]
-    results = list(run_tasks(contest, tasks, "logistic, samplers", progress))
+    entries = [(letter, c, folder, budget, seed) for letter in letters for c in contestants()]
+    results = list(run_tasks(contest, entries, "logistic, samplers", progress))
     rows = []
     for letter in letters:
         reference = interval([truths[letter, k]["auroc"] for k in range(5)])

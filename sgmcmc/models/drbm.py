@@ -10,40 +10,41 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc import checks
+from sgmcmc.elementary import sigmoid, softplus
+from sgmcmc.kernels import kernel
 from sgmcmc.potentials import PythonPotential
 from sgmcmc.priors import Gaussian, require_prior
 
 __all__ = ["DRBM"]
 
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "arcp", "nsz", "reassoc", "afn"})
-def _free_energies(projected: Any, U: Any, d: Any, scores: Any) -> None:
+
+@kernel
+def _free_energies(projected, U, d, scores):
     """scores[n, y] = d_y + Σ_j softplus(a_nj + U_jy), a = c + W x being `projected`."""
     for n in range(projected.shape[0]):
         for y in range(d.size):
             total = d[y]
             for j in range(projected.shape[1]):
-                o = projected[n, j] + U[y, j]
-                total += max(o, projected.dtype.type(0)) + np.log1p(np.exp(-abs(o)))
+                total += softplus(projected[n, j] + U[y, j])
             scores[n, y] = total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "arcp", "nsz", "reassoc", "afn"})
-def _hidden_slopes(projected: Any, U: Any, residual: Any, slopes: Any, dU: Any) -> None:
+@kernel
+def _hidden_slopes(projected, U, residual, slopes, dU):
     """slopes[n, j] = Σ_y r_ny σ(o_yj) and dU[y, j] = Σ_n r_ny σ(o_yj), where r = p(y | x) − 1[y = label]."""
-    one = projected.dtype.type(1)
     for n in range(projected.shape[0]):
         for j in range(projected.shape[1]):
-            slopes[n, j] = 0
+            slopes[n, j] = 0.0
         for y in range(residual.shape[1]):
             r = residual[n, y]
             for j in range(projected.shape[1]):
-                s = r / (one + np.exp(-(projected[n, j] + U[y, j])))
+                s = r * sigmoid(projected[n, j] + U[y, j])
                 slopes[n, j] += s
                 dU[y, j] += s
 
@@ -62,7 +63,14 @@ class DRBM(PythonPotential):
     hidden: int
     classes: int
 
-    def __new__(cls, X: ArrayLike, y: ArrayLike, hidden: int = 500, prior: Any = Gaussian(1.0), classes: int | None = None) -> Any:  # noqa: B008
+    def __new__(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike,
+        hidden: int = 500,
+        prior: Any = Gaussian(1.0),  # noqa: B008  (an immutable value)
+        classes: int | None = None,
+    ) -> Any:
         self = object.__new__(cls)
         pixels = np.asarray(X)
         if pixels.ndim != 2 or pixels.size == 0:
@@ -71,10 +79,14 @@ class DRBM(PythonPotential):
             pixels = checks.finite_array("X", pixels, ndim=2)
         labels = np.asarray(y)
         if labels.shape != (len(pixels),) or labels.dtype.kind not in "iu" or labels.min() < 0:
-            raise ValueError(f"y has shape {labels.shape} and dtype {labels.dtype}; give one whole number from 0 on per row of X")
+            raise ValueError(
+                f"y has shape {labels.shape} and dtype {labels.dtype}; give one whole number from 0 on per row of X"
+            )
         self.X, self.y = pixels, labels.astype(np.int64)
         self.hidden = checks.integer("hidden", hidden, 1)
-        self.classes = int(labels.max()) + 1 if classes is None else checks.integer("classes", classes, int(labels.max()) + 1)
+        self.classes = (
+            int(labels.max()) + 1 if classes is None else checks.integer("classes", classes, int(labels.max()) + 1)
+        )
         self.prior, self.n_rows = require_prior(prior), len(pixels)
         self.dim = self.hidden * (pixels.shape[1] + self.classes + 1) + self.classes
         self.data, self.energy_function, self.gradient_function, self._fills = (), None, self.gradient_sum, True
@@ -134,7 +146,8 @@ class DRBM(PythonPotential):
         for rows in np.array_split(np.arange(self.n_rows), max(1, self.n_rows // 2000)):
             _, scores = self._scores(at, self._pixels(self.X[rows], at.dtype))
             top = scores.max(axis=1)
-            total += float((top + np.log(np.exp(scores - top[:, None]).sum(axis=1)) - scores[np.arange(rows.size), self.y[rows]]).sum())
+            own = scores[np.arange(rows.size), self.y[rows]]
+            total += float((top + np.log(np.exp(scores - top[:, None]).sum(axis=1)) - own).sum())
         return total + float(_prior_energy(_Prior(self.prior), at))
 
     def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
@@ -155,7 +168,8 @@ class DRBM(PythonPotential):
         return np.concatenate(parts)
 
     def __repr__(self) -> str:
-        return f"DRBM({self.n_rows} rows, {self.X.shape[1]} pixels, hidden={self.hidden}, classes={self.classes}, prior={self.prior!r})"
+        shape = f"{self.n_rows} rows, {self.X.shape[1]} pixels, hidden={self.hidden}, classes={self.classes}"
+        return f"DRBM({shape}, prior={self.prior!r})"
 
     def __reduce__(self) -> Any:
         return DRBM, (self.X, self.y, self.hidden, self.prior, self.classes)

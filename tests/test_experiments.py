@@ -1,0 +1,123 @@
+"""The experiments: fair tuning, right metrics, and a small run from end to end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sgmcmc import cli, datasets
+from sgmcmc.experiments import exact, harness, logistic, loop, wells
+
+
+def parabola(contestant, setting, stage):
+    return (np.log(setting["step_size"]) - np.log(0.02)) ** 2 if contestant.name == "good" else np.inf
+
+
+def nothing(**setting):
+    return setting
+
+
+def test_everybody_is_tuned_on_the_same_points_and_the_best_wins():
+    good = harness.Contestant("good", nothing, {"step_size": (1e-3, 1.0)})
+    bad = harness.Contestant("bad", nothing, {"step_size": (1e-3, 1.0)})
+    winners, tried = harness.tune([good, bad], parabola, budget=16, seed=3, progress=False)
+    assert winners[0].setting["step_size"] == pytest.approx(0.02, rel=0.5)
+    assert winners[1].score == np.inf  # a sampler that diverges everywhere still has its row
+    for name in ("good", "bad"):
+        own = tried[tried["sampler"] == name]
+        assert len(own[own["stage"] == 0]) == 16
+        assert len(own[own["stage"] == 1]) == 4
+    first = tried[(tried["sampler"] == "good") & (tried["stage"] == 0)]["setting"].tolist()
+    assert first == tried[(tried["sampler"] == "bad") & (tried["stage"] == 0)]["setting"].tolist()
+
+
+def test_the_distance_to_the_wells_is_zero_for_exact_draws_and_large_for_a_stuck_chain():
+    from sgmcmc.testing.targets import FIVE_WELLS
+
+    truth = FIVE_WELLS.law().quantile((np.arange(20_000) + 0.5) / 20_000)[None]
+    assert wells.total_variation(wells.occupancies(truth))[0] < 1e-3
+    assert wells.wasserstein(truth)[0] < 1e-3
+    stuck = np.full((1, 100), -0.2)
+    assert wells.total_variation(wells.occupancies(stuck))[0] == pytest.approx(1.0 - 0.45095278, abs=1e-6)
+    assert wells.true_masses().sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_auroc_is_the_probability_of_the_right_order():
+    assert logistic.auroc([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]) == 1.0
+    assert logistic.auroc([0.1, 0.9, 0.2, 0.8], [0, 1, 1, 0]) == 0.75
+    assert logistic.auroc([0.5, 0.5], [0, 1]) == 0.5
+
+
+def test_the_exact_posterior_agrees_with_quadrature():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 1))
+    y = (rng.random(30) < 0.6).astype(float)
+    found = exact.logistic_posterior(X, y, 10.0, draws=2000, chains=8, seed=1)
+    grid = np.linspace(-6.0, 6.0, 4001)
+    z = np.outer(grid, X[:, 0])
+    log_density = -(np.logaddexp(0.0, z) - y * z).sum(axis=1) - 0.5 * (grid / 10.0) ** 2
+    weight = np.exp(log_density - log_density.max())
+    weight /= weight.sum()
+    mean = (weight * grid).sum()
+    sd = np.sqrt((weight * (grid - mean) ** 2).sum())
+    assert abs(found.mean[0] - mean) < 4.0 * sd / np.sqrt(8000)
+    assert found.sd[0] == pytest.approx(sd, rel=0.04)
+    assert 0.6 < found.acceptance <= 1.0
+
+
+def test_the_loop_takes_unbiased_minibatches_and_notices_divergence():
+    import sgmcmc as sg
+
+    rng = np.random.default_rng(1)
+    data = rng.normal(size=200) + 3.0
+    model = sg.Potential(lambda theta, data, rows: np.array([(theta[0] - data[rows]).sum()]), dim=1, data=data)
+    seen = []
+    assert loop.run_chain(model, sg.SGLD(1e-4), np.zeros(1), 4000, 20, 1, 10, lambda t, theta: seen.append(theta[0]))
+    assert np.mean(seen[100:]) == pytest.approx(data.mean(), abs=0.1)
+    assert not loop.run_chain(model, sg.SGLD(10.0), np.zeros(1), 4000, 20, 1, 100, lambda t, theta: None)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "RMSprop"])
+def test_optimisers_go_downhill(kind):
+    class Bowl:
+        n_rows = 10
+
+        def estimate(self, theta, rows, weight, out):
+            out[:] = 10.0 * theta
+
+    path = []
+    loop.run_chain(
+        Bowl(), loop.Optimiser(kind, 0.05, 10), np.ones(3), 400, 2, 0, 1, lambda t, x: path.append(abs(x).max())
+    )
+    assert path[-1] < 0.1 * path[0]
+
+
+def test_wells_run_from_end_to_end(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(
+        wells, "contestants", lambda: [c for c in CONTESTANTS if c.name in ("SGLD", "SGHMC", "SGMGT-D, a = 1")]
+    )
+    found = wells.run(True, tmp_path, seed=1, progress=False)
+    assert {"wells.csv", "wells.md", "wells.png", "wells-limit.csv", "wells-tuning.csv"} <= {
+        p.name for p in tmp_path.iterdir()
+    }
+    assert len(found["table"]) == 3
+    assert pd.read_csv(tmp_path / "wells-tuning.csv")["sampler"].nunique() == 3
+
+
+CONTESTANTS = wells.contestants()
+
+
+@pytest.mark.skipif(datasets.data_folder() is None, reason="SGMCMC_DATA is not set: no data for the experiment")
+@pytest.mark.parametrize("name", ["logistic"])
+def test_a_quick_experiment_writes_its_tables_and_pictures(name, tmp_path, capsys):
+    assert cli.main(["reproduce", name, "--quick", "--quiet", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / f"{name}.md").read_text(encoding="utf-8").count("\n") > 5
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+
+
+def test_missing_data_is_one_sentence(tmp_path, monkeypatch, capsys):
+    assert (
+        cli.main(["reproduce", "logistic", "--quick", "--quiet", "--data", str(tmp_path), "--out", str(tmp_path)]) == 1
+    )
+    assert "is not there; get australian from" in capsys.readouterr().err
