@@ -18,7 +18,7 @@ from sgmcmc.testing.subjects import Subject, exact_start
 from sgmcmc.testing.targets import Target
 from sgmcmc.thermostats import PerChain
 
-__all__ = ["BLOCKS", "Coupled", "blocks", "coupled_averages", "observable", "time_averages"]
+__all__ = ["BLOCKS", "Coupled", "blocks", "coupled_averages", "exponent", "observable", "time_averages"]
 
 Array = NDArray[np.float64]
 BLOCKS = 32  # replicates from which intervals are taken; each is the mean over many copies
@@ -36,7 +36,7 @@ class Coupled(NamedTuple):
         return self.errors[:-1] - self.errors[1:]
 
     def order(self) -> Slope:
-        return fit_slope(self.h[:-1], blocks(self.differences))
+        return exponent(self.h[:-1], blocks(self.differences))
 
     def limit_z(self, order: int) -> float:
         """z of the error that is left after extrapolation to h = 0 from the two smallest steps."""
@@ -56,6 +56,11 @@ def blocks(values: Array) -> Array:
     kept = copies - copies % BLOCKS
     means: Array = values[:, :kept].reshape(what, BLOCKS, -1).mean(axis=2).T
     return means
+
+
+def exponent(x: Array, samples: Array) -> Slope:
+    """`fit_slope`, or NaN for runs that diverged, which passes no check."""
+    return fit_slope(x, samples) if np.isfinite(samples).all() else Slope(np.nan, np.nan, np.nan)
 
 
 def _as_copies(subject: Subject, state: State) -> State:

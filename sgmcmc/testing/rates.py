@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.testing.averages import BLOCKS, Coupled, blocks, coupled_averages, time_averages
+from sgmcmc.testing.averages import BLOCKS, Coupled, blocks, coupled_averages, exponent, time_averages
 from sgmcmc.testing.report import Finding, within
-from sgmcmc.testing.statistics import Slope, fit_slope, z_bound
+from sgmcmc.testing.statistics import Slope, z_bound
 from sgmcmc.testing.subjects import Subject, standard_subjects
 from sgmcmc.testing.targets import QUARTIC, SKEW, Target
+from sgmcmc.thermostats import NoseHoover
 
 __all__ = ["Best", "Decay", "Rates", "best_rates", "figure", "findings", "judge", "measure_decay", "measure_rates"]
 
@@ -38,7 +39,7 @@ class Decay(NamedTuple):
     def exponents(self) -> tuple[Slope, Slope]:
         """Of the bias that the start leaves, and of the MSE, in Th."""
         start = blocks(self.errors - self.twins)
-        return fit_slope(self.times, start), fit_slope(self.times, blocks(self.errors**2))
+        return exponent(self.times, start), exponent(self.times, blocks(self.errors**2))
 
 
 def measure_decay(subject: Subject, target: Target, h: float, run: float, copies: int, seed: int = 0) -> Decay:
@@ -50,12 +51,13 @@ def measure_decay(subject: Subject, target: Target, h: float, run: float, copies
 class Best(NamedTuple):
     """Bias and MSE of runs of T steps along the best step sizes h = c T^{−1/(k+1)} and c T^{−1/(2k+1)}."""
 
-    steps: Array
+    bias_steps: Array
     bias: Array  # (T, block)
+    mse_steps: Array
     mse: Array
 
     def exponents(self) -> tuple[Slope, Slope]:
-        return fit_slope(self.steps, self.bias.T), fit_slope(self.steps, self.mse.T)
+        return exponent(self.bias_steps, self.bias.T), exponent(self.mse_steps, self.mse.T)
 
 
 def best_rates(
@@ -63,18 +65,20 @@ def best_rates(
 ) -> Best:
     """Bias and MSE with the step sizes that are best for this order, for runs of T, 4T and 16T steps.
 
-    h is the step of the shortest run, which lasts the time `run`.
+    h is the step of the shortest run, which lasts the time `run`. For the MSE runs are four times as long, which makes the
+    square of what the start leaves, of order 1/(Th)², negligible; against its scatter the bias is seen best in short runs.
     """
     bias, mse = [], []
-    steps = round(run / h) * 4 ** np.arange(3)
-    for number, T in enumerate(steps.tolist()):
+    steps = [round(run / h) * 4**i for i in range(3)]
+    for number, T in enumerate(steps):
         own, ratio = seed + 1000 * (number + 1), T / steps[0]
         for_bias = time_averages(subject, target, h * ratio ** (-1.0 / (order + 1)), [T], copies, own)
         h_mse = h * ratio ** (-1.0 / (2 * order + 1))
-        for_mse = time_averages(subject, target, h_mse, [T], max(BLOCKS, copies // 2), own + 1)
+        for_mse = time_averages(subject, target, h_mse, [4 * T], min(copies, 2048), own + 1)
         bias.append(blocks(for_bias)[:, 0])
         mse.append(blocks(for_mse**2)[:, 0])
-    return Best(steps.astype(float), np.array(bias), np.array(mse))
+    T_bias = np.array(steps, dtype=np.float64)
+    return Best(T_bias, np.array(bias), 4 * T_bias, np.array(mse))
 
 
 class Rates(NamedTuple):
@@ -132,7 +136,7 @@ def judge(check: str, subject: str, slope: Slope, expected: float, tolerance: fl
     return Finding(check, subject, slope.value, f"{expected:.3g} ± {tolerance:g}", passed, f"95 % interval {slope}")
 
 
-TOLERANCES = {"bias in h": 0.4, "bias in Th": 0.2, "MSE in Th": 0.2, "bias in T, best h": 0.15, "MSE in T, best h": 0.1}
+TOLERANCES = {"bias in h": 0.5, "bias in Th": 0.2, "MSE in Th": 0.2, "bias in T, best h": 0.15, "MSE in T, best h": 0.1}
 
 
 def rate_findings(rates: Rates, checks: int = 40) -> Iterator[Finding]:
@@ -152,11 +156,14 @@ class Case(NamedTuple):
     temperature: float
     h: float
     effort: dict[str, Any]
+    changes: dict[str, Any] = {}  # noqa: RUF012  of the sampler's parameters
 
     def measure(self, seed: int) -> Rates:
         name = self.subject + (", Euler" if self.euler else "")
         subject = standard_subjects(0.1, self.temperature, self.euler)[name]  # h is given to every move
-        return measure_rates(subject, self.target, 1 if self.euler else 2, h=self.h, seed=seed, **self.effort)
+        return measure_rates(
+            subject.with_(**self.changes), self.target, 1 if self.euler else 2, h=self.h, seed=seed, **self.effort
+        )
 
 
 def _effort(time: float, copies: int, best_copies: int = 0, run: float = 25.0) -> dict[str, Any]:
@@ -166,24 +173,28 @@ def _effort(time: float, copies: int, best_copies: int = 0, run: float = 25.0) -
 QUICK = (
     Case("SGLD", True, QUARTIC, 1.0, 0.1, _effort(20, 4096, 8192)),
     Case("SGHMC", True, QUARTIC, 0.5, 0.05, _effort(20, 4096)),
-    Case("SGMGT-D, a = 1", False, QUARTIC, 2.0, 0.4, _effort(60, 24576)),
+    Case("SGMGT-D, a = 1", False, QUARTIC, 0.5, 0.4, _effort(60, 16384)),
 )
+# With γ = 1/T the coefficient of h² in SGNHT's error all but vanishes (exponents near 3 are measured); a fast thermostat
+# shows the order. Likewise a larger σ_θ shows that of Euler.
+FAST = {"thermostat": NoseHoover(4.0, center="fixed")}
+NOISY = {"sigma_theta": 0.5}
 FULL = (
     Case("SGLD", True, QUARTIC, 1.0, 0.1, _effort(20, 8192, 8192)),
     Case("SGLD", True, SKEW, 2.0, 0.06, _effort(20, 8192, 4096, 60)),
-    Case("SGLD", False, QUARTIC, 0.5, 0.14, _effort(60, 65536, 32768)),
-    Case("SGLD", False, SKEW, 1.0, 0.3, _effort(80, 131072, 16384, 60)),
+    Case("SGLD", False, QUARTIC, 0.5, 0.14, _effort(120, 65536, 32768)),
+    Case("SGLD", False, SKEW, 1.0, 0.3, _effort(140, 131072, 16384, 60)),
     Case("SGHMC", True, QUARTIC, 0.5, 0.05, _effort(20, 4096, 8192)),
     Case("SGHMC", True, SKEW, 1.0, 0.05, _effort(40, 4096, 4096, 60)),
-    Case("SGHMC", False, QUARTIC, 1.0, 0.4, _effort(60, 131072, 16384)),
-    Case("SGHMC", False, SKEW, 1.0, 0.6, _effort(80, 131072, 16384, 60)),
+    Case("SGHMC", False, QUARTIC, 1.0, 0.4, _effort(80, 131072, 16384)),
+    Case("SGHMC", False, SKEW, 1.0, 0.6, _effort(150, 131072, 16384, 60)),
     Case("SGNHT", True, QUARTIC, 1.0, 0.1, _effort(60, 8192, 8192)),
-    Case("SGNHT", True, SKEW, 2.0, 0.1, _effort(60, 16384, 4096, 60)),
-    Case("SGNHT", False, QUARTIC, 1.0, 0.4, _effort(60, 131072, 16384)),
-    Case("SGNHT", False, SKEW, 1.0, 0.4, _effort(80, 131072, 16384, 60)),
-    Case("SGMGT-D, a = 1", True, QUARTIC, 0.5, 0.1, _effort(60, 8192, 8192)),
-    Case("SGMGT-D, a = 1", True, SKEW, 1.0, 0.1, _effort(60, 16384, 4096, 60)),
-    Case("SGMGT-D, a = 1", False, QUARTIC, 2.0, 0.4, _effort(60, 32768, 16384)),
+    Case("SGNHT", True, SKEW, 2.0, 0.05, _effort(60, 8192, 8192, 40)),
+    Case("SGNHT", False, QUARTIC, 2.0, 0.2, _effort(80, 131072), FAST),
+    Case("SGNHT", False, SKEW, 1.0, 0.3, _effort(40, 131072, 16384, 60), FAST),
+    Case("SGMGT-D, a = 1", True, QUARTIC, 2.0, 0.08, _effort(30, 16384, 8192), NOISY),
+    Case("SGMGT-D, a = 1", True, SKEW, 1.0, 0.1, _effort(30, 32768, 4096, 60), NOISY),
+    Case("SGMGT-D, a = 1", False, QUARTIC, 0.5, 0.4, _effort(60, 32768, 32768)),
     Case("SGMGT-D, a = 1", False, SKEW, 1.0, 0.4, _effort(80, 65536, 16384, 60)),
 )
 
@@ -202,7 +213,7 @@ def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
             wrong = judge("", rates.name, rates.coupled.order(), 2.0, TOLERANCES["bias in h"])
             detail = f"claimed order 2, {wrong.detail}"
             yield Finding(
-                "rates: a wrong claim is refuted", rates.name, wrong.figure, "not 2 ± 0.4", not wrong.passed, detail
+                "rates: a wrong claim is refuted", rates.name, wrong.figure, "not 2 ± 0.5", not wrong.passed, detail
             )
 
 
@@ -225,8 +236,8 @@ def figure(axes: Any, measured: Sequence[Rates] | None = None, seed: int = 0) ->
             (axes[2], decay.times, (decay.errors**2).mean(axis=1), -1.0),
         ]
         if best is not None:
-            curves.append((axes[3], best.steps, np.abs(best.bias.mean(axis=1)), -k / (k + 1.0)))
-            curves.append((axes[3], best.steps, best.mse.mean(axis=1), -2.0 * k / (2.0 * k + 1.0)))
+            curves.append((axes[3], best.bias_steps, np.abs(best.bias.mean(axis=1)), -k / (k + 1.0)))
+            curves.append((axes[3], best.mse_steps, best.mse.mean(axis=1), -2.0 * k / (2.0 * k + 1.0)))
         for ax, x, y, slope in curves:
             label = rates.name if ax is not axes[3] else f"{rates.name}: slope {slope:.2f}"
             ax.loglog(x, y, linestyle="", label=label, **style)
