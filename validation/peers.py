@@ -24,8 +24,8 @@ diffusion), T the temperature, in each library's own documented parameters, whic
 while it is within 0.01 + 5.2 standard errors of the truth, so what fails is wrong by more than 1 % *at that step size*: the
 error of the discretisation is part of the verdict, and with a small enough step all of them pass but BlackJAX's SGHMC at T ≠ 1.
 Standard errors, in units of the last digit, are in brackets. A run that overflows, or a ratio above 1000, is "diverges"; where
-α < ε explicit Euler grows without bound, and a finite figure is what the run had reached. These rows are information: `sgmcmc validate`
-does not count them. Cases that differ only in T share their random numbers.
+α < ε explicit Euler grows without bound, and a finite figure is what the run had reached. These rows are information:
+`sgmcmc validate` does not count them. Cases that differ only in T share their random numbers.
 
 Variance of θ ÷ truth:
 
