@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sgmcmc.integrators import Euler
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Relativistic
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing import faults, thermostat_faults
@@ -37,6 +38,7 @@ BASES: dict[str, tuple[Sampler, int]] = {  # with the number of coordinates
     "SGMGT, a = 2": (Sampler(0.02, MonomialGamma(2.0, 2.5, mass=1.2), **STEERED), 1),
     "SGMGT-D, a = 1": (Sampler(0.02, MonomialGamma(1.0, 2.5, mass=1.2), **DIFFUSE), 1),
     "SGMGT-D, a = 2": (Sampler(0.02, MonomialGamma(2.0, 2.5, mass=1.2), **DIFFUSE), 1),
+    "SGMGT, a = 1, Euler": (Sampler(0.02, MonomialGamma(1.0, 2.5, mass=1.2), integrator=Euler(), **STEERED), 1),
     "relativistic": (Sampler(0.02, Relativistic(1.3, 0.8), **STEERED), 1),
 }
 
@@ -126,6 +128,7 @@ MUTANTS = (
     Mutant("friction off by 5 %", "SGHMC", faults.StrongFriction, 0.05),
     Mutant("friction σ_p + ξ", "SGNHT", faults.DoubleFriction),
     Mutant("noise off by 5 %", "SGMGT, a = 1", faults.LoudNoise, 0.05),
+    Mutant("noise off by 5 %, Euler", "SGMGT, a = 1, Euler", faults.LoudNoise, 0.05),
     Mutant("noise h instead of √h", "SGMGT, a = 2", faults.NoiseLikeTime),
     Mutant("noise ∝ friction, not √friction", "SGHMC", faults.NoiseLikeFriction),
     Mutant("noise ignores T", "SGHMC", faults.ColdNoise),
