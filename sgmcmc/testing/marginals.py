@@ -236,12 +236,12 @@ def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
     full = profile == "full"
     for T in (1.0, 0.3, 2.5) if full else (1.0, 2.5):
         for kinetics in kinetics_for(profile):
-            yield from _momentum_law(kinetics, T, 1_000_000 if full else 100_000, seed)
-    copies = 50_000 if full else 5_000
+            yield from _momentum_law(kinetics, T, 300_000 if full else 100_000, seed)
+    copies = 20_000 if full else 5_000
     for T in (1.0, 2.5) if full else (2.5,):
         for name, subject in standard_subjects(0.02, T).items():
             target = QUARTIC if "a = 1" in name else MIXTURE
-            yield from _marginals(subject, target, 0.02, 200 if full else 50, copies, 1, seed, None)
+            yield from _marginals(subject, target, 0.02, 100 if full else 50, copies, 1, seed, None)
     for per, dim in (("coordinate", 2), ("chain", 3)) if full else (("coordinate", 1),):
         yield from _from_one_xi(per, dim, copies // 2, seed)
 

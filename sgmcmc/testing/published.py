@@ -61,10 +61,14 @@ def growth_per_log(kinetics: Any, temperature: float = 1.0, low: float = 1e-16, 
     return gain / float(np.log(high / low))
 
 
-def hill(values: Array, share: float = 1e-3) -> tuple[float, float]:
-    """Hill's estimate of the tail index, P(X > x) ~ x^{−index}, from the largest values, and its standard error."""
+def hill(values: Array) -> tuple[float, float]:
+    """Hill's estimate of the tail index, P(X > x) ~ x^{−index}, from the largest values, and its standard error.
+
+    Of n values it takes √(n/10): a share that shrinks with n, so that the bias (further in, K'' is no power of p: 8 % of the
+    index at a share of 1e-3 for c = 5, T = 2) stays below the standard error.
+    """
     x = np.sort(np.asarray(values, float).ravel())
-    k = max(int(share * x.size), 10)
+    k = max(int(np.sqrt(0.1 * x.size)), 10)
     index = 1.0 / float(np.mean(np.log(x[-k:] / x[-k - 1])))
     return index, index / float(np.sqrt(k))
 
