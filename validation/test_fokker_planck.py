@@ -174,7 +174,9 @@ wrong = {
     "gamma off by 1e-6": Claims(right(), {"thermostat": NoseHoover(1.0 + 1e-6, "coordinate", "fixed")}),
     "noise of xi off by 1e-6": Claims(right(), {"sigma_xi": 0.5 * (1 + 1e-6)}),
     "other kinetics": Claims(right(), {"kinetics": MonomialGamma(2.0, 3.001)}),
-    "one thermostat per chain, noise off by 1 %": Claims(right(thermostat=NoseHoover(1.0, "chain", "fixed")), {"sigma_p": 1.01}),
+    "one thermostat per chain, noise off by 1 %": Claims(
+        right(thermostat=NoseHoover(1.0, "chain", "fixed")), {"sigma_p": 1.01}
+    ),
 }
 
 

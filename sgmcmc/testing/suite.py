@@ -86,7 +86,8 @@ def _run_topic(topic: Topic, profile: str, seed: int, out: Path | None) -> Secti
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a step is stiff is often the point
         try:
-            findings.extend(module.findings(profile, seed))  # keeps what came before an error
+            for name in (topic.name, *topic.also):
+                findings.extend(importlib.import_module(f"sgmcmc.testing.{name}").findings(profile, seed))
             if hasattr(module, "mutation_table"):
                 table = module.mutation_table(profile, seed)
             if out is not None:

@@ -13,6 +13,7 @@ class Topic(NamedTuple):
     name: str  # of the module in sgmcmc.testing
     title: str
     text: str  # what is checked, and why a sceptic should care
+    also: tuple[str, ...] = ()  # further modules with findings on the same subject
 
 
 TOPICS = (
@@ -23,6 +24,7 @@ TOPICS = (
         "one step gives them exactly) and put into the stationary Fokker–Planck equation. The residual is "
         "zero to round-off at random points, for every kinetics, thermostat and temperature. Independently, "
         "the generator on a grid has the target as its null vector.",
+        ("finite_volume",),
     ),
     Topic(
         "marginals",
@@ -30,6 +32,7 @@ TOPICS = (
         "Draws of p against the normaliser, moments and distribution function found by quadrature; ξ per "
         "coordinate and per chain; θ on targets with known answers, with standard errors by effective sample "
         "size.",
+        ("posterior_runs",),
     ),
     Topic(
         "invariance",

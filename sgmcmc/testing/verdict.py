@@ -43,7 +43,9 @@ def check(thing: Any, seed: int = 0, progress: bool = True) -> Report:
     if isinstance(thing, tuple) and hasattr(thing, "_fields") and velocity.choose((type(thing),)) is not None:
         found = Report(repr(thing), _run(_of_sampler(Sampler(STEP, kinetics=thing), seed), progress))
         return found
-    raise TypeError(f"{thing!r} cannot be checked; give a Sampler, a kinetics, or a BlackBox around a step(state, gradient)")
+    raise TypeError(
+        f"{thing!r} cannot be checked; give a Sampler, a kinetics, or a BlackBox around a step(state, gradient)"
+    )
 
 
 Stage = tuple[str, Callable[[], Report]]
