@@ -1,0 +1,77 @@
+"""The quick profile from end to end, as people run it: every check passes, and the report is there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+import sgmcmc as sg
+from sgmcmc.testing.suite import run_suite
+from sgmcmc.testing.topics import TOPICS
+
+
+def test_the_quick_profile_passes_and_writes_its_report(tmp_path):
+    command = [sys.executable, "-m", "sgmcmc", "validate", "--quick", "--quiet", "--jobs", "1", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = (tmp_path / "validation.md").read_text(encoding="utf-8")
+    assert "FAILED" not in text
+    assert all(topic.title in text for topic in TOPICS)
+    found = pd.read_csv(tmp_path / "validation.csv")
+    assert found["passed"].all()
+    assert set(found["topic"]) == {topic.name for topic in TOPICS}
+    assert (tmp_path / "validation.html").stat().st_size > 10_000
+    assert len(list(tmp_path.glob("*.png"))) >= 8
+    wrong = found[(found["topic"] == "mutants") & (found["check"] == "wrong sampler")]
+    assert len(wrong) >= 25
+
+
+def test_a_topic_that_breaks_off_fails_with_its_reason(monkeypatch):
+    from sgmcmc.testing import reductions, suite
+
+    def broken(profile, seed):
+        raise ZeroDivisionError("on purpose")
+        yield
+
+    monkeypatch.setattr(reductions, "findings", broken)
+    topic = next(t for t in TOPICS if t.name == "reductions")
+    section = suite._run_topic(topic, "quick", 0, None)
+    assert not section.report.passed
+    assert "on purpose" in section.error
+
+
+@pytest.mark.parametrize("options", [{"profile": "slow"}, {"topics": ("luck",)}])
+def test_unknown_words_are_refused(options):
+    with pytest.raises(ValueError, match="luck|slow"):
+        run_suite(**options)
+
+
+def test_check_gives_a_verdict_on_one_sampler_and_sees_a_wrong_one():
+    report = sg.testing.check(sg.SGNHT(0.01, temperature=2.0), progress=False)
+    assert report.passed, report
+    assert list(report.table.columns) == ["check", "subject", "figure", "bound", "passed", "detail"]
+    assert "passed" in report._repr_html_()
+    cold = sg.SGHMC(0.1, friction=1.0)
+    subject = Cold(cold)
+    assert not sg.testing.check(subject, progress=False).passed
+
+
+class Cold(sg.testing.Kernel):
+    """A sampler whose friction is 5 % too strong for its noise."""
+
+    def __init__(self, sampler, name=None):
+        super().__init__(sampler, "cold")
+
+    def with_(self, **changes):
+        return Cold(super().with_(**changes).sampler)
+
+    def move(self, state, gradient, noise, *rest, **more):
+        return super().move(state, gradient, noise._replace(p=0.975 * noise.p), *rest, **more)
+
+
+def test_what_cannot_be_checked_is_one_sentence():
+    with pytest.raises(TypeError, match="cannot be checked; give a Sampler"):
+        sg.testing.check("SGLD")
