@@ -30,6 +30,10 @@ def declare(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--jobs", type=at_least(1, int), default=None, metavar="N", help="processes (default: one per core)"
     )
+    text = (
+        "also run BlackJAX and posteriors (extra `peers`) through the same checks, and show their figures beside ours"
+    )
+    parser.add_argument("--peers", action="store_true", help=text)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     names = ", ".join(t.name for t in TOPICS)
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help=f"only these: {names}")
@@ -38,9 +42,11 @@ def declare(parser: argparse.ArgumentParser) -> Run:
 
 def _run(arguments: argparse.Namespace) -> None:
     from sgmcmc.testing.document import write_documents
-    from sgmcmc.testing.suite import run_suite
+    from sgmcmc.testing.suite import require_peers, run_peers, run_suite
 
     profile, out = "full" if arguments.full else "quick", arguments.out
+    if arguments.peers:
+        require_peers()  # says so now, not after the work
     out.mkdir(parents=True, exist_ok=True)  # an error here comes before the work, not after it
     if not arguments.quiet:
         to_stderr(
@@ -50,6 +56,8 @@ def _run(arguments: argparse.Namespace) -> None:
     sections = run_suite(profile, arguments.seed, out, topics, arguments.jobs, not arguments.quiet)
     if not sections:
         raise KeyboardInterrupt
+    if arguments.peers:
+        sections.append(run_peers(profile, arguments.seed))
     for section in sections:
         print(
             f"{'passed' if section.report.passed else 'FAILED':<8}{len(section.report.findings):>4}  {section.topic.title}"

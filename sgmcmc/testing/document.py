@@ -15,6 +15,7 @@ from sgmcmc.testing.suite import Section
 __all__ = ["write_documents"]
 
 _PACKAGES = ("sgmcmc", "numpy", "numba", "llvmlite", "scipy", "arviz-stats")
+MOST = 25  # rows of a topic in Markdown, which nobody folds
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; background: #fff }
 table { border-collapse: collapse; font-size: 14px; margin: 1rem 0 }
@@ -32,7 +33,7 @@ def write_documents(
     out.mkdir(parents=True, exist_ok=True)
     frames = [s.report.table.assign(topic=s.topic.name) for s in sections]
     paths = [out / f"{name}.{ending}" for ending in ("md", "html", "csv")]
-    paths[0].write_text(_markdown(sections, profile, seed), encoding="utf-8")
+    paths[0].write_text(_markdown(sections, profile, seed, name), encoding="utf-8")
     paths[1].write_text(_html(sections, profile, seed), encoding="utf-8")
     pd.concat(frames).to_csv(paths[2], index=False)
     return paths
@@ -71,7 +72,7 @@ def _summary(sections: Sequence[Section]) -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def _markdown(sections: Sequence[Section], profile: str, seed: int) -> str:
+def _markdown(sections: Sequence[Section], profile: str, seed: int, name: str) -> str:
     lines = ["# Validation", "", f"**{_verdict(sections)}** Written by `sgmcmc validate --{profile}`.", ""]
     lines += [_conditions(sections, profile, seed), ""]
     lines += ["| evidence | checks | passed | s |", "|---|---|---|---|"]
@@ -85,7 +86,9 @@ def _markdown(sections: Sequence[Section], profile: str, seed: int) -> str:
             lines += [f"![{s.topic.title}]({s.picture.name})", ""]
         if s.table is not None:
             lines += [_markdown_table(s.table), ""]
-        lines += [s.report.to_markdown()]
+        lines += [s.report.to_markdown(MOST)]
+        if len(s.report.findings) > MOST:
+            lines += ["", f"… and {len(s.report.findings) - MOST} more, all of them in `{name}.csv` and `{name}.html`."]
         if s.error != "":
             lines += ["", "```", s.error.strip(), "```"]
     return "\n".join(lines) + "\n"
@@ -96,7 +99,9 @@ def _markdown_table(table: object) -> str:
 
     assert isinstance(table, pd.DataFrame)
     head = [f"| {' | '.join(map(str, table.columns))} |", "|" + "---|" * len(table.columns)]
-    return "\n".join(head + [f"| {' | '.join(_cell(c) for c in row)} |" for row in table.itertuples(index=False)])
+    return "\n".join(
+        head + [f"| {' | '.join(_cell(c).replace('|', '∣') for c in row)} |" for row in table.itertuples(index=False)]
+    )
 
 
 def _cell(value: object) -> str:

@@ -22,11 +22,26 @@ def draw(figure: Any, module: Any, name: str, profile: str, seed: int) -> bool:
         rows, columns = _PANELS[name]
         figure.set_size_inches(10.0, 3.6 * rows)
         module.figure(figure.subplots(rows, columns))
+        if name == "rates":
+            _tidy(figure)
     elif hasattr(module, "figure"):
         module.figure(figure, profile, seed)
     else:
         return False
     return True
+
+
+def _tidy(figure: Any) -> None:
+    """One legend below, and no labels between the decades where they would run into each other."""
+    from matplotlib.ticker import NullFormatter
+
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    for axis in figure.axes:
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.yaxis.set_minor_formatter(NullFormatter())
+        if axis.get_legend() is not None:
+            axis.get_legend().remove()
+    figure.legend(handles, labels, loc="outside lower center", ncol=3, frameon=False, fontsize=8)
 
 
 def _orders(figure: Any, seed: int) -> None:
@@ -78,7 +93,9 @@ def _marginals(figure: Any, seed: int) -> None:
         a = getattr(kinetics, "a", 0.5)
         axis.set_title(f"{type(kinetics).__name__}, a = {a:g}, T = {T:g}", fontsize=9)
         axis.set_xlabel("p")
-    figure.axes[0].legend(frameon=False, fontsize=8)
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=2, frameon=False, fontsize=9
+    )
     figure.axes[0].set_ylabel("density")
 
 

@@ -64,10 +64,11 @@ class Report:
         ]
         return "\n".join(lines)
 
-    def to_markdown(self) -> str:
-        """A table that reads well as plain text too."""
+    def to_markdown(self, most: int | None = None) -> str:
+        """A table that reads well as plain text too; with `most`, failures first and no more rows than that."""
         head = ["| check | of | figure | bound | passed | detail |", "|---|---|---|---|---|---|"]
-        return "\n".join(head + [f"| {' | '.join(_cells(f))} |" for f in self.findings])
+        shown = self.findings if most is None else sorted(self.findings, key=lambda f: f.passed)[:most]
+        return "\n".join(head + [f"| {' | '.join(_cells(f))} |" for f in shown])
 
     def _repr_html_(self) -> str:
         rows = []
@@ -81,4 +82,9 @@ class Report:
 
 
 def _cells(f: Finding) -> list[str]:
+    """The cells of a row; a bar would end a cell in Markdown."""
+    return [c.replace("|", "∣") for c in _plain_cells(f)]
+
+
+def _plain_cells(f: Finding) -> list[str]:
     return [f.check, f.subject, f"{f.figure:.4g}", f.bound, "yes" if f.passed else "NO", f.detail]

@@ -18,7 +18,7 @@ from sgmcmc import checks
 from sgmcmc.testing.report import Finding, Report
 from sgmcmc.testing.topics import TOPICS, Topic
 
-__all__ = ["Section", "run_suite"]
+__all__ = ["Section", "require_peers", "run_peers", "run_suite"]
 
 
 class Section(NamedTuple):
@@ -73,6 +73,33 @@ def run_suite(
         bar.close()
         pool.shutdown(wait=False, cancel_futures=True)
     return [sections[t.name] for t in chosen if t.name in sections]
+
+
+PEERS = Topic(
+    "peers",
+    "Other libraries under the same checks",
+    "Samplers of other libraries through the adapter, in their own parameters, beside ours, as measured. For information: what "
+    "fails here is not counted, and with a small enough step most of it passes.",
+)
+
+
+def require_peers() -> None:
+    """One sentence if no other library is installed."""
+    from sgmcmc.testing import peers
+
+    if not peers.installed():
+        raise ImportError(peers.MISSING)
+
+
+def run_peers(profile: str = "quick", seed: int = 0) -> Section:
+    """The table of the other libraries, in this process."""
+    from sgmcmc.testing import peers
+
+    require_peers()
+    begin = time.perf_counter()
+    table = peers.peers_table(profile, seed)
+    ran = Finding("ran", "other libraries", float(len(table)), "for information", True)
+    return Section(PEERS, Report(PEERS.title, [ran]), time.perf_counter() - begin, None, table)
 
 
 def _run_topic(topic: Topic, profile: str, seed: int, out: Path | None) -> Section:
