@@ -208,7 +208,7 @@ def test_a_python_float_counts_as_double_precision():
 
 CALLS = re.compile(r"[\s$@*]_*(?:exp|expm1|log|log1p|pow|tanh|sin|cos|ldexp|frexp)f?\b(?!:)")
 WIDER = re.compile(r"cvt(?:ss2sd|sd2ss|ps2pd|pd2ps)|\sv(?:add|sub|mul|div|sqrt|fn?m(?:add|sub)\d+)[sp]d\s")
-PACKED = re.compile(r"\sv(?:mul|fn?m(?:add|sub)\d+)p[sd]\s.*%ymm")
+PACKED = re.compile(r"\sv(?:mul|fn?m(?:add|sub)\d+)p[sd]\s.*%[yz]mm")
 AVX2 = llvm.get_host_cpu_features().get("avx2", False)
 
 

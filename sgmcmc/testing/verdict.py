@@ -6,17 +6,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from sgmcmc.kinetics import Gaussian, Overdamped, velocity
+from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, velocity
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing.adapter import BlackBox, as_black_box
 from sgmcmc.testing.black_box import check_black_box
 from sgmcmc.testing.fokker_planck import check_stationarity
-from sgmcmc.testing.invariance import check_invariance
+from sgmcmc.testing.invariance import check_size, check_slope
 from sgmcmc.testing.lyapunov import check_lyapunov
 from sgmcmc.testing.marginals import check_momentum_law
+from sgmcmc.testing.quadrature import check_order
 from sgmcmc.testing.report import Finding, Report
 from sgmcmc.testing.resampling import check_resampling
+from sgmcmc.testing.statistics import z_bound
 from sgmcmc.testing.subjects import Kernel, Subject, describe
+from sgmcmc.testing.targets import GAUSSIAN, QUARTIC, SKEW
 from sgmcmc.thermostats import FixedFriction
 
 __all__ = ["check"]
@@ -54,11 +57,37 @@ Stage = tuple[str, Callable[[], Report]]
 def _of_subject(subject: Subject, seed: int) -> list[Stage]:
     stages: list[Stage] = [
         ("Fokker–Planck", lambda: check_stationarity(subject, seed=seed)),
-        ("one-step invariance", lambda: check_invariance(subject, seed=seed)),
+        ("one-step invariance", lambda: _invariance(subject, seed)),
     ]
     if isinstance(subject.sampler.kinetics, Gaussian | Overdamped):
-        stages.append(("Lyapunov", lambda: check_lyapunov(subject)))
+        stages.append(("Lyapunov", lambda: check_lyapunov(_held(subject))))
     return stages
+
+
+def _invariance(subject: Subject, seed: int) -> Report:
+    """The size of the defect on three targets, and its order in h where that can be read off.
+
+    For a > 1 the order is that of the same sampler with a softening of 1.5: at 3 it shows only at steps too small to resolve.
+    """
+    targets = (GAUSSIAN, QUARTIC, SKEW)
+    found = [check_size(subject, target, seed, z_bound(15 * len(targets))) for target in targets]
+    sampler = subject.sampler
+    overdamped, monomial = isinstance(sampler.kinetics, Overdamped), isinstance(sampler.kinetics, MonomialGamma)
+    heavy = monomial and sampler.kinetics.a > 1.0
+    soft = subject.with_(kinetics=MonomialGamma(sampler.kinetics.a, 1.5)) if heavy else subject
+    few = overdamped or (sampler.sigma_theta == 0.0 and sampler.sigma_xi == 0.0)
+    if few and (overdamped or monomial or isinstance(sampler.kinetics, Gaussian)):
+        found.append(check_order(soft, QUARTIC, 0.04 if overdamped else (0.16 if heavy else 0.08)))
+    elif not heavy:  # with noise on everything and a > 1 nothing is left to resolve; its size has been checked
+        found.append(check_slope(subject, SKEW, seed))
+    return Report(f"One-step invariance of {subject.name}", found)
+
+
+def _held(subject: Subject) -> Subject:
+    """With the friction held at its mean: a thermostat is not linear."""
+    if isinstance(subject.sampler.thermostat, FixedFriction):
+        return subject
+    return subject.with_(thermostat=None, sigma_xi=0.0, resample_thermostat=None)
 
 
 def _of_sampler(sampler: Sampler, seed: int) -> list[Stage]:
