@@ -31,24 +31,31 @@ def softmax(theta, phi):
 
 
 @kernel
+def pick(weights, own, step, n):
+    """A topic with probability ∝ weights, by the random number of token n in this sweep."""
+    total = 0.0
+    for k in range(weights.size):
+        total += weights[k]
+    w0, _w1, _w2, _w3 = words(own, step, n, USER, 0)
+    left = (w0 + 0.5) * _UNIT * total
+    k = 0
+    while k < weights.size - 1 and left > weights[k]:
+        left -= weights[k]
+        k += 1
+    return k
+
+
+@kernel
 def sweep(columns, tokens, topics, in_topic, weights, alpha, own, step, begin):
     """One Gibbs sweep over the topics of a document's tokens; begin: the tokens have no topics yet."""
     K = in_topic.size
     for n in range(tokens.size):
         if not begin:
             in_topic[topics[n]] -= 1.0
-        total = 0.0
         word = columns[tokens[n]]
         for k in range(K):
             weights[k] = (in_topic[k] + alpha) * word[k]
-        for k in range(K):
-            total += weights[k]
-        w0, _w1, _w2, _w3 = words(own, step, n, USER, 0)
-        left = (w0 + 0.5) * _UNIT * total
-        k = 0
-        while k < K - 1 and left > weights[k]:
-            left -= weights[k]
-            k += 1
+        k = pick(weights, own, step, n)
         topics[n] = k
         in_topic[k] += 1.0
 
@@ -124,17 +131,9 @@ def collapsed_sweep(document, word, topic, of_document, of_word, totals, weights
         mine[old] -= 1.0
         its[old] -= 1.0
         totals[old] -= 1.0
-        total = 0.0
         for k in range(K):
             weights[k] = (mine[k] + alpha) * (its[k] + beta) / (totals[k] + smooth)
-        for k in range(K):
-            total += weights[k]
-        w0, _w1, _w2, _w3 = words(own, step, n, USER, 0)
-        left = (w0 + 0.5) * _UNIT * total
-        k = 0
-        while k < K - 1 and left > weights[k]:
-            left -= weights[k]
-            k += 1
+        k = pick(weights, own, step, n)
         topic[n] = k
         mine[k] += 1.0
         its[k] += 1.0

@@ -125,24 +125,7 @@ class LDA(PythonPotential):
         self, theta: ArrayLike, documents: ArrayLike, seen: NDArray[np.int64], held: NDArray[np.int64], sweeps: int = 20
     ) -> NDArray[np.float64]:
         """p(w) of the held-out words of documents whose words in `seen` are known, at one θ; see `halves`."""
-        out = np.zeros(self.indices.size)
-        buffers, expected = self._buffers()
-        gibbs.predict(
-            self.topic_words(theta),
-            self.indptr,
-            self.indices,
-            seen,
-            held,
-            np.asarray(documents, dtype=np.int64),
-            self.alpha,
-            sweeps,
-            sweeps,
-            stream(1),
-            buffers,
-            expected,
-            out,
-        )
-        return out
+        return self.completion_of(self.topic_words(theta), documents, seen, held, sweeps)
 
     def completion_of(
         self,

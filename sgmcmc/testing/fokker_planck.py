@@ -22,7 +22,7 @@ from sgmcmc.kinetics import Gaussian, MonomialGamma, Relativistic
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing.laws import kinetic
 from sgmcmc.testing.report import Finding, Report, within
-from sgmcmc.testing.subjects import Kernel, Subject, laws_of
+from sgmcmc.testing.subjects import Kernel, Subject, laws_of, plain
 from sgmcmc.testing.targets import MIXTURE, QUARTIC, Target
 from sgmcmc.thermostats import NoseHoover, PerChain
 
@@ -208,19 +208,11 @@ def points_of(sampler: Sampler, target: Target, dim: int, n: int, seed: int, awa
     return np.concatenate(parts, axis=1)
 
 
-def _plain(subject: Subject) -> Subject:
-    """The same process without what happens every so many steps, and without an estimate of gradient noise."""
-    changes: dict[str, Any] = {"resample_momentum": None, "resample_thermostat": None, "noise_estimate": 0.0}
-    if hasattr(subject.sampler.thermostat, "adaptive"):
-        changes["thermostat"] = subject.sampler.thermostat._replace(adaptive=0.0)
-    return subject.with_(**changes)
-
-
 def check_stationarity(
     subject: Subject | Sampler, target: Target = MIXTURE, dim: int = 1, points: int = 64, seed: int = 0
 ) -> Report:
     """The Fokker–Planck residual of a sampler at random points of its law; for a splitting also its limit h → 0."""
-    subject = _plain(Kernel(subject) if isinstance(subject, Sampler) else subject)
+    subject = plain(Kernel(subject) if isinstance(subject, Sampler) else subject)
     title = f"Fokker–Planck, {subject.name}"
     return Report(title, _stationarity(subject, target, dim, points, seed))
 
@@ -265,4 +257,4 @@ def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
         yield from _stationarity(subject, (MIXTURE, QUARTIC)[k % 2], dim, 16, seed + k)
     for T in (1.0, 2.5) if profile == "full" else (2.5,):
         for subject in standard_subjects(temperature=T).values():
-            yield from list(_stationarity(_plain(subject), MIXTURE, 2, 16, seed))[1:]  # the first is above
+            yield from list(_stationarity(plain(subject), MIXTURE, 2, 16, seed))[1:]  # the first is above

@@ -20,7 +20,7 @@ from sgmcmc.testing.laws import Law, momentum_law, thermostat_law
 from sgmcmc.testing.targets import Target
 from sgmcmc.thermostats import PerChain
 
-__all__ = ["Kernel", "Subject", "describe", "exact_start", "laws_of", "standard_subjects"]
+__all__ = ["Kernel", "Subject", "describe", "exact_start", "laws_of", "plain", "standard_subjects"]
 
 Array = NDArray[np.float64]
 
@@ -137,6 +137,14 @@ def describe(sampler: Sampler) -> str:
     if sampler.temperature != 1.0:
         words.append(f"T={sampler.temperature:g}")
     return ", ".join(words)
+
+
+def plain(subject: Subject) -> Subject:
+    """The same process without what happens every so many steps, and without an estimate of gradient noise."""
+    changes: dict[str, Any] = {"resample_momentum": None, "resample_thermostat": None, "noise_estimate": 0.0}
+    if hasattr(subject.sampler.thermostat, "adaptive"):
+        changes["thermostat"] = subject.sampler.thermostat._replace(adaptive=0.0)
+    return subject.with_(**changes)
 
 
 def standard_subjects(h: float = 0.1, temperature: float = 1.0, euler: bool = False) -> dict[str, Kernel]:

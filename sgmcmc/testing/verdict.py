@@ -18,7 +18,7 @@ from sgmcmc.testing.quadrature import check_order
 from sgmcmc.testing.report import Finding, Report
 from sgmcmc.testing.resampling import check_resampling
 from sgmcmc.testing.statistics import z_bound
-from sgmcmc.testing.subjects import Kernel, Subject, describe
+from sgmcmc.testing.subjects import Kernel, Subject, describe, plain
 from sgmcmc.testing.targets import GAUSSIAN, QUARTIC, SKEW
 from sgmcmc.thermostats import FixedFriction
 
@@ -91,7 +91,7 @@ def _held(subject: Subject) -> Subject:
 
 
 def _of_sampler(sampler: Sampler, seed: int) -> list[Stage]:
-    stages = _of_subject(Kernel(_plain(sampler)), seed)
+    stages = _of_subject(plain(Kernel(sampler)).with_(step_size=STEP, scale=1.0), seed)
     if not isinstance(sampler.kinetics, Overdamped):
         stages.append(("momentum law", lambda: check_momentum_law(sampler.kinetics, sampler.temperature, seed=seed)))
     if sampler.resample_momentum is not None or sampler.resample_thermostat is not None:
@@ -99,15 +99,6 @@ def _of_sampler(sampler: Sampler, seed: int) -> list[Stage]:
     outside = replace(sampler, step_size=STEP, scale=1.0, noise_estimate=0.0)
     stages.append(("from outside", lambda: check_black_box(as_black_box(outside), seed=seed)))
     return stages
-
-
-def _plain(sampler: Sampler) -> Sampler:
-    """Without resampling and with a fixed centre: a step that is a function of state, gradient and normals."""
-    changes: dict[str, Any] = {"step_size": STEP, "resample_momentum": None, "resample_thermostat": None, "scale": 1.0}
-    changes["noise_estimate"] = 0.0
-    if not isinstance(sampler.thermostat, FixedFriction) and hasattr(sampler.thermostat, "adaptive"):
-        changes["thermostat"] = sampler.thermostat._replace(adaptive=0.0)
-    return replace(sampler, **changes)
 
 
 def _run(stages: list[Stage], progress: bool) -> Iterator[Finding]:
