@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Mapping
@@ -157,9 +156,7 @@ def _seed(seed: Any, init: Any) -> int:
 
 
 def _threads(threads: int | None, model: Any, chains: int) -> int:
-    wanted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    if threads is not None:
-        wanted = checks.integer("threads", threads, 1)
+    wanted = crew.usable_cores() if threads is None else checks.integer("threads", threads, 1)
     return 1 if isinstance(model, PythonPotential) else min(wanted, chains)
 
 

@@ -103,8 +103,9 @@ def run_tasks(
 
     from tqdm import tqdm
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    workers = min(cores, len(tasks))
+    from sgmcmc.engines.crew import usable_cores
+
+    workers = min(usable_cores(), len(tasks))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, initializer=_one_thread) as pool:
         futures = [pool.submit(_quietly, function, task) for task in tasks]

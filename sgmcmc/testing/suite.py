@@ -7,7 +7,6 @@ profile, seed)`, which draws. Topics run in processes of their own; what an inte
 from __future__ import annotations
 
 import importlib
-import os
 import time
 import traceback
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sgmcmc import checks
+from sgmcmc.engines.crew import usable_cores
 from sgmcmc.testing.report import Finding, Report
 from sgmcmc.testing.topics import TOPICS, Topic
 
@@ -51,7 +51,7 @@ def run_suite(
     for name in topics or ():
         checks.one_of("topic", name, names)
     chosen = [t for t in TOPICS if topics is None or t.name in topics]
-    workers = min(len(chosen), len(os.sched_getaffinity(0)) if workers is None else workers)
+    workers = min(len(chosen), usable_cores() if workers is None else workers)
     sections: dict[str, Section] = {}
     # A fresh process per worker, not a fork: Numba's threads do not survive one.
     import multiprocessing
