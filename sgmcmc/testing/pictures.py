@@ -11,7 +11,7 @@ from sgmcmc.plots import COLOURS
 
 __all__ = ["draw"]
 
-_PANELS = {"calibration": (1, 3), "gradient_noise": (1, 2), "published": (1, 2), "rates": (2, 2)}
+_PANELS = {"calibration": (1, 3), "gradient_noise": (1, 2), "published": (1, 2)}
 
 
 def draw(figure: Any, module: Any, name: str, profile: str, seed: int) -> bool:
@@ -22,8 +22,6 @@ def draw(figure: Any, module: Any, name: str, profile: str, seed: int) -> bool:
         rows, columns = _PANELS[name]
         figure.set_size_inches(10.0, 3.6 * rows)
         module.figure(figure.subplots(rows, columns))
-        if name == "rates":
-            _tidy(figure)
     elif hasattr(module, "figure"):
         module.figure(figure, profile, seed)
     else:
@@ -31,17 +29,24 @@ def draw(figure: Any, module: Any, name: str, profile: str, seed: int) -> bool:
     return True
 
 
-def _tidy(figure: Any) -> None:
-    """One legend below, and no labels between the decades where they would run into each other."""
+def _rates(figure: Any, seed: int) -> None:
+    """Exponents as measured, and the exact errors over h and T; one legend for the first four panels."""
     from matplotlib.ticker import NullFormatter
 
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    for axis in figure.axes:
-        axis.xaxis.set_minor_formatter(NullFormatter())
-        axis.yaxis.set_minor_formatter(NullFormatter())
+    from sgmcmc.testing import optimum, rates
+
+    figure.set_size_inches(10.0, 11.0)
+    upper, lower = figure.subfigures(2, 1, height_ratios=(2.0, 1.1))
+    rates.figure(upper.subplots(2, 2), seed=seed)
+    optimum.figure(lower.subplots(1, 2))
+    handles, labels = upper.axes[0].get_legend_handles_labels()
+    for axis in upper.axes:
         if axis.get_legend() is not None:
             axis.get_legend().remove()
-    figure.legend(handles, labels, loc="outside lower center", ncol=3, frameon=False, fontsize=8)
+    upper.legend(handles, labels, loc="outside lower center", ncol=3, frameon=False, fontsize=8)
+    for axis in figure.axes:
+        axis.xaxis.set_minor_formatter(NullFormatter())  # between the decades they would run into each other
+        axis.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _orders(figure: Any, seed: int) -> None:
@@ -132,4 +137,9 @@ def _bias(figure: Any, seed: int) -> None:
     axis.legend(frameon=False, fontsize=8, ncol=2)
 
 
-_OWN: dict[str, Callable[[Any, int], None]] = {"invariance": _orders, "marginals": _marginals, "lyapunov": _bias}
+_OWN: dict[str, Callable[[Any, int], None]] = {
+    "invariance": _orders,
+    "marginals": _marginals,
+    "lyapunov": _bias,
+    "rates": _rates,
+}

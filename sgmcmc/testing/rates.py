@@ -1,4 +1,4 @@
-"""Rates of Proposition 2: how bias and mean observabled error of a time average fall with the step size and the run.
+"""Rates of Proposition 2: how bias and mean squared error of a time average fall with the step size and the run.
 
 For the mean of φ(θ) over T steps of size h, from a fixed start, with an integrator of order k:
 
