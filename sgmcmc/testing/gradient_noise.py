@@ -145,7 +145,7 @@ def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
 
 
 def figure(
-    axes: Any, rows: Mapping[str, Mapping[float, tuple[Variance, ...]]] | None = None, copies: int = 500
+    axes: Any, rows: Mapping[str, Mapping[float, tuple[Variance, ...]]] | None = None, copies: int = 200
 ) -> None:
     """Draw the variance of θ against B into two axes, one for each centre; `rows` has the tables "fixed" and "adaptive"."""
     if rows is None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from sgmcmc.integrators import Euler, Noise
 from sgmcmc.samplers import Sampler
-from sgmcmc.testing.laws import Law, kinetic
+from sgmcmc.testing.laws import kinetic
 from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.statistics import Slope, z_bound
 from sgmcmc.testing.subjects import Kernel, Subject, laws_of, standard_subjects
@@ -64,11 +64,6 @@ def sobol_normals(columns: int, scrambles: int, log2_points: int, seed: int) -> 
     return normals
 
 
-@lru_cache(maxsize=32)
-def _theta_law(target: Target, temperature: float) -> Law:
-    return target.law(temperature)
-
-
 def order_of(sampler: Sampler) -> int:
     """The order in h that the defect of a right sampler has at least: 2 for Euler, 3 for a splitting."""
     return 2 if isinstance(sampler.integrator, Euler) else 3
@@ -84,7 +79,7 @@ def one_step(
     kinds = [sizes.theta, sizes.p, sizes.xi, sizes.p, sizes.theta, sizes.xi, sizes.pending, sizes.p, sizes.xi]
     z = np.split(normals[:, : sum(kinds)], np.cumsum(kinds)[:-1], axis=1)
     gradient = target.gradient
-    x = _theta_law(target, T).of_normal(z[0])
+    x = target.law(T).of_normal(z[0])
     p = np.zeros_like(z[1]) if p_law is None else p_law.of_normal(z[1])
     xi = np.zeros_like(z[2]) if xi_law is None else xi_law.of_normal(z[2])
     begin = x

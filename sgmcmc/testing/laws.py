@@ -128,6 +128,7 @@ def _momentum_law(kinetics: Any, temperature: float) -> Law:
     return Law(lambda p: kinetic(kinetics, p)[0], temperature)
 
 
+@lru_cache(maxsize=64)
 def thermostat_law(center: float, gamma: float, temperature: float, sharers: int = 1) -> Law:
     """exp(−F(ξ)/T) with F = (ξ − μ)²/(2γ/sharers)."""
     v = gamma / sharers

@@ -1,10 +1,11 @@
 """The best step size, without any randomness: bias and MSE of a run of T steps as functions of h and T, exactly.
 
 A sampler with few variables is a Markov chain on the line or in the plane. Its transition operator acts on functions that are
-interpolated between Chebyshev nodes, damped towards the ends: (P f)(x) = Σ w f(step(x, z)) over the nodes z of a Gauss–Hermite rule, the step being that
-of the real kernel. For the sum S over T steps of φ − E φ the operator C_T f = E[S f(end)], the mean of S and that of S² follow by
-doubling: T, 2T, 4T, … So the minimum of |bias| and of the MSE over h is found for runs of a million steps, and must lie at
-h ∝ T^{−1/(k+1)} and T^{−1/(2k+1)}; and what is left of the MSE for T → ∞ must be the square of the bias, of order h^{2k}.
+interpolated between Chebyshev nodes, damped towards the ends: (P f)(x) = Σ w f(step(x, z)) over the nodes z of a Gauss–Hermite
+rule, the step being that of the real kernel. For the sum S over T steps of φ − E φ the operator C_T f = E[S f(end)], the mean of
+S and that of S² follow by doubling: T, 2T, 4T, … So the minimum of |bias| and of the MSE over h is found for runs of a million
+steps, and must lie at h ∝ T^{−1/(k+1)} and T^{−1/(2k+1)}; and what is left of the MSE for T → ∞ must be the square of the bias,
+of order h^{2k}.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def errors_of_runs(
         power[kept] *= (one[kept] / total[kept])[:, None]  # constants stay constants
         bias.append(rows @ mean)
         mse.append(rows @ square)
-    steps = 2.0 ** np.arange(doublings + 1)
+    steps: Array = 2.0 ** np.arange(doublings + 1, dtype=np.float64)
     limit = float(rows[0] @ (power @ mean)) / steps[-1]
     return Errors(steps, np.array(bias) / steps[:, None], np.array(mse) / steps[:, None] ** 2), limit
 
@@ -233,14 +234,14 @@ class Case(NamedTuple):
     temperature: float
     low: float
     high: float
-    count: int
+    grid: int
     doublings: int
     nodes: int
 
     def measure(self) -> Optimum:
         name = self.subject + (", Euler" if self.euler else "")
         subject = standard_subjects(0.1, self.temperature, self.euler)[name]
-        h = np.geomspace(self.low, self.high, self.count)
+        h = np.geomspace(self.low, self.high, self.grid)
         return measure_optimum(subject, self.target, 1 if self.euler else 2, list(h), self.doublings, self.nodes)
 
 

@@ -75,7 +75,8 @@ class Kernel:
         from sgmcmc.testing import moves
 
         noise = Noise(np.zeros_like(state.p), np.zeros_like(state.theta), np.zeros_like(state.xi))
-        moves.draw_noise(self._dynamics(state), noise, stream(seed), np.int64(step))
+        numbers = self._dynamics(state)._replace(kinetics=0, thermostat=0, integrator=0)  # one kernel for all of them
+        moves.draw_noise(numbers, noise, stream(seed), np.int64(step))
         return noise
 
     def draw_momenta(self, state: State, seed: int) -> Array:
@@ -83,7 +84,7 @@ class Kernel:
 
         p: Array = np.zeros_like(state.p)
         if p.size:
-            moves.draw_momenta(self._dynamics(state), p, stream(seed))
+            moves.draw_momenta(self._dynamics(state)._replace(thermostat=0, integrator=0), p, stream(seed))
         return p
 
     def move(

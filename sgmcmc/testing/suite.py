@@ -21,6 +21,10 @@ from sgmcmc.testing.topics import TOPICS, Topic
 __all__ = ["Section", "require_peers", "run_peers", "run_suite"]
 
 
+# Begun first, so that no core waits for them in the end; and neighbours that do not compile the same kernels.
+LONG = ("rates", "calibration", "marginals", "mutants", "gradient_noise", "black_box", "fokker_planck", "invariance")
+
+
 class Section(NamedTuple):
     """What became of a topic."""
 
@@ -59,8 +63,7 @@ def run_suite(
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
     bar = tqdm(total=len(chosen), unit="topic", disable=not progress, smoothing=0.0)
     try:
-        # The mutants come last in the report and first in time: they take longest.
-        order = sorted(chosen, key=lambda t: t.name not in ("mutants", "rates"))
+        order = sorted(chosen, key=lambda t: LONG.index(t.name) if t.name in LONG else len(LONG))
         pending: dict[Future[Section], Topic] = {pool.submit(_run_topic, t, profile, seed, out): t for t in order}
         for done in as_completed(pending):
             section = done.result()

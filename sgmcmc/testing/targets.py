@@ -7,6 +7,7 @@ functions act on whole arrays, coordinate by coordinate: n coordinates are n ind
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,12 @@ class Target(NamedTuple):
     size: float = 1.0
 
     def law(self, temperature: float = 1.0) -> Law:
-        return Law(self.energy, temperature, self.size)
+        return _law(self.energy, temperature, self.size)
+
+
+@lru_cache(maxsize=64)
+def _law(energy: Function, temperature: float, size: float) -> Law:
+    return Law(energy, temperature, size)
 
 
 def gaussian(precision: float = 1.0, center: float = 0.0) -> Target:
