@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sgmcmc import checks, diagnostics
 
-__all__ = ["COLOURS", "dress", "plot_autocorrelation", "plot_marginals", "plot_trace", "plot_wells"]
+__all__ = ["COLOURS", "blank_figure", "dress", "plot_autocorrelation", "plot_marginals", "plot_trace", "plot_wells"]
 
 Trace = Any  # a sgmcmc.trace.Trace; that module stands above this one, which it uses
 
@@ -24,6 +24,16 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4
 _INK, _PALE, _MOST = "#333333", "#D9D9D9", 20
 _POINTS = 1500  # more line segments than pixels across an axes cannot be seen
 _WINDOWS = 25  # a moving average looks at this fraction of the chain at a time
+
+
+def blank_figure(width: float, height: float) -> Any:
+    """A figure to be saved to a file, with no part in pyplot's state."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
 
 
 def plot_trace(trace: Trace, parameters: Sequence[int | str] | None = None, ax: Any = None) -> NDArray[Any]:

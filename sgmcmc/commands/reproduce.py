@@ -29,6 +29,12 @@ def declare(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--out", type=Path, default=out, metavar="DIR", help="where tables and pictures go (default: %(default)s)"
     )
+    parser.add_argument(
+        "--page",
+        type=Path,
+        metavar="FILE",
+        help="also write all sections in DIR as one page (default: DIR/experiments.md)",
+    )
     parser.add_argument("--seed", type=at_least(0, int), default=0, metavar="S", help="seed (default: %(default)s)")
     parser.add_argument(
         "--data",
@@ -42,6 +48,8 @@ def declare(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(arguments: argparse.Namespace) -> None:
+    from sgmcmc.experiments.page import write_page
+
     module = importlib.import_module(f"sgmcmc.experiments.{arguments.experiment}")
     arguments.out.mkdir(parents=True, exist_ok=True)
     if not arguments.quiet:
@@ -51,5 +59,9 @@ def _run(arguments: argparse.Namespace) -> None:
         {} if arguments.experiment == "wells" else {"folder": None if arguments.data is None else str(arguments.data)}
     )
     found = module.run(arguments.quick, arguments.out, arguments.seed, not arguments.quiet, **options)
+    page = write_page(arguments.out, arguments.page if arguments.page is not None else arguments.out / "experiments.md")
     print(found["table"].to_string(index=False))
-    print(f"{arguments.experiment}: {time.perf_counter() - begin:.0f} s; tables and pictures are in {arguments.out}")
+    print("\n".join(f"* {remark}" for remark in found["remarks"]))
+    print(
+        f"{arguments.experiment}: {time.perf_counter() - begin:.0f} s; tables and pictures are in {arguments.out}, all in {page}"
+    )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Contestant", "Winner", "interval", "run_tasks", "settings", "tune", "write_table"]
+__all__ = ["Contestant", "Winner", "interval", "run_tasks", "settings", "tune"]
 
 Setting = dict[str, float]
 
@@ -138,21 +137,3 @@ def interval(values: Any) -> tuple[float, float]:
     if x.size < 2:
         return (float(x.mean()) if x.size else np.nan), np.nan
     return float(x.mean()), float(t.ppf(0.975, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size))
-
-
-def write_table(table: pd.DataFrame, out: Path, name: str) -> list[Path]:
-    """NAME.csv with all digits and NAME.md to be read."""
-    out.mkdir(parents=True, exist_ok=True)
-    table.to_csv(out / f"{name}.csv", index=False)
-    head = [f"| {' | '.join(map(str, table.columns))} |", "|" + "---|" * len(table.columns)]
-    rows = [f"| {' | '.join(_cell(v) for v in row)} |" for row in table.itertuples(index=False)]
-    (out / f"{name}.md").write_text("\n".join(head + rows) + "\n", encoding="utf-8")
-    return [out / f"{name}.csv", out / f"{name}.md"]
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return "–" if np.isnan(value) else f"{value:.4g}"
-    if isinstance(value, dict):
-        return ", ".join(f"{k} {v:g}" for k, v in value.items())
-    return str(value)

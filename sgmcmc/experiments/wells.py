@@ -7,17 +7,24 @@ true masses. The published claim is 1, 3 and 5 wells for SGNHT, SGMGT and SGMGT-
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sgmcmc.experiments.harness import Contestant, Winner, interval, run_tasks, tune, write_table
+from sgmcmc.experiments.harness import Contestant, Winner, interval, run_tasks, tune
+from sgmcmc.experiments.page import write_section, write_table
 
 __all__ = ["run"]
 
 NOISE = 1.0  # B: gradients come with N(0, 2B)
 STEPS, THIN = 200_000, 10
+SETTING = (
+    "200,000 steps with gradient noise N(0, 2), from the middle well, no warm-up. Tuned and ranked by the total variation (TV) "
+    "between the shares of a chain's draws in the wells and the true masses; W1 is the Wasserstein distance of its draws to the "
+    "truth. Counting wells alone rewards a step size that is too large: a hot chain visits everything."
+)
 PUBLISHED = {"SGNHT": 1, "SGMGT, a = 2": 3, "SGMGT-D, a = 2": 5}
 
 
@@ -169,36 +176,22 @@ def converged(winner: Winner, chains: int, steps: int, seed: int) -> dict[str, A
 
 
 def run(quick: bool, out: Path, seed: int = 0, progress: bool = True) -> dict[str, Any]:
-    """Tune, run, write wells.csv, wells.md, wells-tuning.csv and wells.png into `out`."""
+    """Tune, run, write wells.md, wells.csv, wells-tuning.csv, wells-limit.csv and wells.png into `out`."""
     import pandas as pd
 
+    begin = time.perf_counter()
     budget, seeds, steps = (8, 8, STEPS) if quick else (64, 20, STEPS)
     winners, tried = tune(contestants(), score, budget, seed, "wells", progress)
+    out.mkdir(parents=True, exist_ok=True)
+    tried.to_csv(out / "wells-tuning.csv", index=False)
     results = list(run_tasks(result, [(w, seeds, steps, seed) for w in winners], "wells, fresh seeds", progress))
     results.sort(key=lambda r: float(r["tv"].mean()))
-    rows = []
-    for r in results:
-        tv, w1 = interval(r["tv"]), interval(r["w1"])
-        rows.append(
-            {
-                "sampler": r["sampler"],
-                "wells, mean": float(r["visited"].mean()),
-                "wells, fewest": int(r["visited"].min()),
-                "wells, published": PUBLISHED.get(r["sampler"], np.nan),
-                "TV per chain": f"{tv[0]:.3f} ± {tv[1]:.3f}",
-                "TV pooled": r["pooled"],
-                "W1 per chain": f"{w1[0]:.3f} ± {w1[1]:.3f}",
-                "setting": r["setting"],
-            }
-        )
-    table = pd.DataFrame(rows)
-    write_table(table, out, "wells")
-    tried.to_csv(out / "wells-tuning.csv", index=False)
-    best = next(
-        w for w in winners if w.contestant.name == next(r["sampler"] for r in results if "SGMGT-D" in r["sampler"])
-    )
+    table = pd.DataFrame([_row(r) for r in results])
+    tables = [write_table(table, out, "wells")]
+    best = next(r["sampler"] for r in results if r["sampler"].startswith("SGMGT-D"))
+    winner = next(w for w in winners if w.contestant.name == best)
     chains, long = (16, 10 * STEPS) if quick else (64, 40 * STEPS)
-    limit = next(iter(run_tasks(converged, [(best, chains, long, seed + 1)], "wells, long run", progress)))
+    limit = next(iter(run_tasks(converged, [(winner, chains, long, seed + 1)], "wells, long run", progress)))
     limits = pd.DataFrame(
         {
             "well": range(1, 7),
@@ -208,23 +201,67 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True) -> dict[st
             "z": limit["z"],
         }
     )
-    write_table(limits, out, "wells-limit")
+    h = limit["setting"]["step_size"]
+    tables += [f"{best} at h = {h:.3g}, {chains} chains of {long:,} steps:", write_table(limits, out, "wells-limit")]
     picture = draw(results, out / "wells.png")
-    return {"table": table, "limits": limits, "limit": limit, "picture": picture, "results": results}
+    remarks = _remarks(results, limits)
+    write_section(
+        out, "wells", "Five wells", SETTING, tables, [picture], remarks, quick, time.perf_counter() - begin, seed
+    )
+    return {
+        "table": table,
+        "limits": limits,
+        "limit": limit,
+        "picture": picture,
+        "results": results,
+        "remarks": remarks,
+    }
+
+
+def _row(r: dict[str, Any]) -> dict[str, Any]:
+    tv, w1 = interval(r["tv"]), interval(r["w1"])
+    return {
+        "sampler": r["sampler"],
+        "wells, mean": float(r["visited"].mean()),
+        "wells, fewest": int(r["visited"].min()),
+        "wells, published": PUBLISHED.get(r["sampler"], np.nan),
+        "TV per chain": f"{tv[0]:.3f} ± {tv[1]:.3f}",
+        "TV pooled": r["pooled"],
+        "W1 per chain": f"{w1[0]:.3f} ± {w1[1]:.3f}",
+        "setting": r["setting"],
+    }
+
+
+def _remarks(results: list[dict[str, Any]], limits: Any) -> list[str]:
+    """What the figures say, in sentences."""
+    by_name = {r["sampler"]: r for r in results}
+    best = next(r for r in results if r["sampler"].startswith("SGMGT-D"))
+    seeds = best["tv"].size
+    said = [
+        f"{best['sampler']} visits all five wells in {int((best['visited'] == 5).sum())} of {seeds} seeds, with a total "
+        f"variation of {best['tv'].mean():.3f} per chain and {best['pooled']:.3f} pooled."
+    ]
+    for name in ("SGNHT", "SGHMC"):
+        gap = interval(by_name[name]["tv"] - best["tv"])
+        said.append(
+            f"{name}, tuned the same way: {by_name[name]['tv'].mean():.3f} per chain, {by_name[name]['pooled']:.3f} pooled; "
+            f"per chain {abs(gap[0]):.3f} ± {gap[1]:.3f} {'farther from' if gap[0] > 0 else 'nearer to'} the truth."
+        )
+    counts = ", ".join(f"{n} {by_name[n]['visited'].mean():.1f} (published {k})" for n, k in PUBLISHED.items())
+    said.append(f"Wells per chain: {counts}.")
+    z = float(np.abs(limits["z"][:5]).max())
+    said.append(f"With a quarter of the step and a longer run the occupancies come to the masses: largest |z| {z:.1f}.")
+    return said
 
 
 def draw(results: list[dict[str, Any]], path: Path) -> Path:
     """Densities against the truth, and traces."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    from sgmcmc.plots import COLOURS
+    from sgmcmc.plots import COLOURS, blank_figure
     from sgmcmc.testing.targets import FIVE_WELLS
 
     names = [n for n in ("SGNHT", "SGMGT, a = 2", "SGMGT-D, a = 2", "SGHMC") if any(r["sampler"] == n for r in results)]
     shown = [next(r for r in results if r["sampler"] == n) for n in names]
-    figure = Figure(figsize=(11.0, 6.0), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank_figure(11.0, 6.0)
     grid = figure.add_gridspec(len(shown), 2)
     left = figure.add_subplot(grid[:, 0])
     x = np.linspace(-3.0, 3.0, 1001)

@@ -131,13 +131,10 @@ def _run_topic(topic: Topic, profile: str, seed: int, out: Path | None) -> Secti
 
 
 def _draw(module: Any, out: Path, name: str, profile: str, seed: int) -> Path | None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+    from sgmcmc.plots import blank_figure
     from sgmcmc.testing import pictures
 
-    figure = Figure(figsize=(9.0, 4.5), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank_figure(9.0, 4.5)
     if not pictures.draw(figure, module, name, profile, seed):
         return None
     path = out / f"{name}.png"
