@@ -22,8 +22,8 @@ __all__ = ["run"]
 
 SETTING = (
     "MNIST, 500 hidden units, batches of 100 rows, prior N(0, 1) on every weight, float32. Accuracy is that of the "
-    "predictive average over draws from the second fifth of the run on. Step size and friction are tuned on 5000 rows of the training part, by the "
-    "accuracy after 600 iterations; the optimisers by their step size. ± is the 95 % interval over seeds."
+    "predictive average over draws from the second fifth of the run on. Step size and friction are tuned on 5000 rows of the "
+    "training part, by the accuracy after 600 iterations; the optimisers by their step size. ± is the 95 % interval over seeds."
 )
 HIDDEN, BATCH, ROWS = 500, 100, 60_000
 PUBLISHED = 0.976  # the paper's best

@@ -25,7 +25,8 @@ __all__ = ["run"]
 SETTING = (
     "30 topics, β = 0.1, batches of 16 documents, 5000 iterations of which the first fifth is burn-in. Friction and the "
     "scale of θ are tuned at h = 0.07 by the perplexity of a fifth of the training documents. Perplexity is that of document "
-    "completion: half of the tokens of a test document give its topics, by Gibbs sampling; p(w) of the other half is averaged over draws of θ."
+    "completion: half of the tokens of a test document give its topics, by Gibbs sampling; p(w) of the other "
+    "half is averaged over draws of θ."
 )
 TOPICS, BATCH, STEPS, BURN = 30, 16, 5000, 1000
 STEP_SIZES = (0.04, 0.06, 0.08, 0.1)
