@@ -112,6 +112,17 @@ def test_the_gibbs_gradient_is_that_of_the_exact_marginal_likelihood(corpus):
     assert np.abs(out - slopes).max() > 0.06  # and another α is seen
 
 
+def test_the_energy_of_lda_is_that_of_the_enumeration(corpus):
+    model = LDA(**corpus, topics=2, alpha=0.4)
+    theta = 3.0 * np.random.default_rng(1).standard_normal(model.dim)  # topics that differ, so that α matters
+    from sgmcmc.priors import energy
+
+    exact = exact_energy(model, theta, np.array([0, 1, 2])) + energy(model.prior, theta).sum()
+    assert model.energy(theta, particles=200_000) == pytest.approx(exact, abs=0.01)
+    wrong = LDA(**corpus, topics=2, alpha=1.5)
+    assert abs(wrong.energy(theta, particles=200_000) - exact) > 0.05
+
+
 def test_the_gradient_is_a_function_of_its_arguments(corpus):
     model = LDA(**corpus, topics=3)
     theta = np.random.default_rng(2).standard_normal(model.dim)

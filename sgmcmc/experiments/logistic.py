@@ -25,8 +25,9 @@ PRIOR, BATCH, STEPS, BURN = 10.0, 16, 5000, 1000
 SETTING = (
     "Batches of 16 rows, 5000 iterations of which 1000 are burn-in, one run on each of five folds. Each sampler has the same "
     "number of settings, scored on the first fold by the distance of its draws to the exact posterior in mean and sd, with "
-    "other seeds. Beside the AUROC: the median effective sample size of 4000 draws, the error of the posterior mean in exact sd (root mean "
-    "square over coefficients), and the ratio of the sds. The exact posterior is that of full-data HMC with a Metropolis test."
+    "other seeds. Beside the AUROC: the median effective sample size of 4000 draws, the error of the posterior mean in "
+    "exact sd (root mean square over coefficients), and the ratio of the sds. The exact "
+    "posterior is that of full-data HMC with a Metropolis test."
 )
 # Table of the paper: AUROC by sampler and data set. Its splits are not described, and five of its best figures lie above
 # what any linear model reaches on these data, so they are shown, not aimed at.

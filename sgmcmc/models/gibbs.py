@@ -8,7 +8,7 @@ from sgmcmc.elementary import exp
 from sgmcmc.kernels import kernel
 from sgmcmc.rng import USER, Stream, words
 
-__all__ = ["add_gradient", "collapsed_sweep", "predict", "softmax"]
+__all__ = ["add_gradient", "collapsed_sweep", "evidence", "predict", "softmax"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -96,6 +96,30 @@ def add_gradient(phi, indptr, indices, counts, rows, alpha, burn, sweeps, own, b
     for k in range(totals.size):
         for w in range(phi.shape[1]):
             out[k, w] += totals[k] * phi[k, w]
+
+
+@kernel
+def evidence(phi, indptr, indices, counts, rows, alpha, particles, own, in_topic, weights, logs):
+    """Σ_d log p̂(w_d), by particles that see one token after the other: p(w_n | w_<n, z_<n) in turn, then z_n is drawn."""
+    K, result = phi.shape[0], 0.0
+    for i in range(rows.size):
+        low, high = indptr[rows[i]], indptr[rows[i] + 1]
+        for q in range(particles):
+            mine = Stream(own.key0, own.key1, np.uint32(i))
+            in_topic[:] = 0.0
+            logs[q], n = 0.0, 0
+            for u in range(low, high):
+                for _ in range(counts[u]):
+                    total = 0.0
+                    for k in range(K):
+                        weights[k] = (in_topic[k] + alpha) * phi[k, indices[u]]
+                        total += weights[k]
+                    logs[q] += np.log(total / (n + K * alpha))
+                    in_topic[pick(weights, mine, q, n)] += 1.0
+                    n += 1
+        top = logs[:particles].max()
+        result += top + np.log(np.exp(logs[:particles] - top).mean())
+    return result
 
 
 @kernel

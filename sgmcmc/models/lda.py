@@ -121,6 +121,32 @@ class LDA(PythonPotential):
         )
         out[:] = total.ravel()
 
+    def energy(self, theta: ArrayLike, particles: int = 64, seed: int = 0) -> float:
+        """An estimate of U(θ) = −Σ_d log p(w_d | θ) − log p(θ).
+
+        p(w_d | θ), a sum over all the topics of all tokens, is estimated without bias by particles that see the tokens one
+        after the other; its logarithm is low by half the relative variance. The same seed gives the same random numbers at
+        every θ, so that differences are known better than the values.
+        """
+        from sgmcmc.potentials.wrapped import _Prior, _prior_energy
+
+        K, count = self.topics, checks.integer("particles", particles, 1)
+        at = np.ascontiguousarray(theta, dtype=np.float64)
+        found = gibbs.evidence(
+            self.topic_words(at),
+            self.indptr,
+            self.indices,
+            self.counts,
+            self.documents,
+            self.alpha,
+            count,
+            stream(seed),
+            np.empty(K),
+            np.empty(K),
+            np.empty(count),
+        )
+        return float(_prior_energy(_Prior(self.prior), at)) - float(found)
+
     def completion(
         self, theta: ArrayLike, documents: ArrayLike, seen: NDArray[np.int64], held: NDArray[np.int64], sweeps: int = 20
     ) -> NDArray[np.float64]:
