@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from sgmcmc import cli, datasets
-from sgmcmc.experiments import exact, harness, logistic, loop, wells
+from sgmcmc.experiments import exact, harness, logistic, loop, page, wells
 
 
 def parabola(contestant, setting, stage):
@@ -107,6 +109,36 @@ def test_wells_run_from_end_to_end(tmp_path, monkeypatch, capsys):
 
 
 CONTESTANTS = wells.contestants()
+
+
+def test_the_page_holds_all_sections_with_links_that_lead_somewhere(tmp_path):
+    out, seen = (
+        tmp_path / "runs",
+        {"table": pd.DataFrame({"sampler": ["SGLD"], "TV": [0.123456], "setting": [{"h": 0.1}]})},
+    )
+    table = page.write_table(seen["table"], out, "drbm")
+    assert "| SGLD | 0.1235 | h 0.1 |" in table
+    for name in ("drbm", "wells"):
+        (out / f"{name}.png").write_bytes(b"picture")
+        page.write_section(
+            out, name, f"Title of {name}", "Setting.", [table], [out / f"{name}.png"], ["it works"], True, 1.0, 0
+        )
+    written = page.write_page(out, tmp_path / "docs" / "experiments.md")
+    text = written.read_text(encoding="utf-8")
+    assert text.index("Title of wells") < text.index("Title of drbm")  # the order of the paper, not of the runs
+    assert "A quick run" in text
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) == 2
+    assert all((written.parent / link).exists() for link in links)
+
+
+def test_a_hot_chain_is_farther_from_the_posterior_than_a_right_one():
+    rng = np.random.default_rng(0)
+    posterior = exact.Posterior(np.zeros((0, 3)), np.zeros(3), np.ones(3), 1.0)
+    right = logistic.distance(rng.normal(size=(4000, 3)), posterior)
+    assert right < 0.1
+    assert logistic.distance(2.0 * rng.normal(size=(4000, 3)), posterior) > 0.6
+    assert logistic.distance(rng.normal(size=(4000, 3)) + 1.0, posterior) > 0.9
 
 
 @pytest.mark.skipif(datasets.data_folder() is None, reason="SGMCMC_DATA is not set: no data for the experiment")

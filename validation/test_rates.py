@@ -125,3 +125,10 @@ def test_the_figure_has_a_curve_for_every_measurement():
     rates.figure(axes, [measured])
     assert [len(ax.lines) for ax in axes.flat] == [2, 2, 2, 4]
     assert all(ax.get_xlabel() and ax.get_ylabel() for ax in axes.flat)
+
+
+def test_fresh_frictions_without_noise_of_their_own_are_not_coupled():
+    """Their normals are drawn at their turn only: summed over finer steps they gave E cos θ off by 0.01 at h = 0.1."""
+    subject = standard_subjects()["SGMGT, a = 1"].with_(resample_thermostat=20)
+    with pytest.raises(ValueError, match="cannot be coupled"):
+        coupled_averages(subject, QUARTIC, 0.2, 2, 10.0, 64)

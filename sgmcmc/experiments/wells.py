@@ -241,14 +241,16 @@ def _remarks(results: list[dict[str, Any]], limits: Any) -> list[str]:
         f"{best['sampler']} visits all five wells in {int((best['visited'] == 5).sum())} of {seeds} seeds, with a total "
         f"variation of {best['tv'].mean():.3f} per chain and {best['pooled']:.3f} pooled."
     ]
-    for name in ("SGNHT", "SGHMC"):
+    for name in (n for n in ("SGNHT", "SGHMC") if n in by_name):
         gap = interval(by_name[name]["tv"] - best["tv"])
         said.append(
             f"{name}, tuned the same way: {by_name[name]['tv'].mean():.3f} per chain, {by_name[name]['pooled']:.3f} pooled; "
             f"per chain {abs(gap[0]):.3f} ± {gap[1]:.3f} {'farther from' if gap[0] > 0 else 'nearer to'} the truth."
         )
-    counts = ", ".join(f"{n} {by_name[n]['visited'].mean():.1f} (published {k})" for n, k in PUBLISHED.items())
-    said.append(f"Wells per chain: {counts}.")
+    counts = ", ".join(
+        f"{n} {by_name[n]['visited'].mean():.1f} (published {k})" for n, k in PUBLISHED.items() if n in by_name
+    )
+    said += [f"Wells per chain: {counts}."] if counts else []
     z = float(np.abs(limits["z"][:5]).max())
     said.append(f"With a quarter of the step and a longer run the occupancies come to the masses: largest |z| {z:.1f}.")
     return said

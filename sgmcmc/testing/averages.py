@@ -79,7 +79,15 @@ def _exact(subject: Subject, target: Target, copies: int, seed: int) -> State:
 def coupled_averages(
     subject: Subject, target: Target, h: float, levels: int, time: float, copies: int, seed: int = 0, burn: float = 5.0
 ) -> Coupled:
-    """Averages of φ over a time, from exact starts, with steps h, h/2, … driven by sums of the same normals."""
+    """Averages of φ over a time, from exact starts, with steps h, h/2, … driven by sums of the same normals.
+
+    Fresh momenta come from the stream at every step size, not from those sums. Fresh frictions need the normals of σ_ξ > 0:
+    without that noise they are drawn at their turn only, and sums over other steps would have another law.
+    """
+    if subject.sampler.resample_thermostat is not None and subject.sampler.sigma_xi == 0.0:
+        raise ValueError(
+            f"{subject.name} draws ξ afresh and has no noise on it: its steps of different size cannot be coupled"
+        )
     start = _exact(subject, target, copies, seed)
     hs: Array = h / 2.0 ** np.arange(levels, dtype=np.float64)
     states, before, sums = [start] * levels, np.zeros(levels), np.zeros((levels, copies))

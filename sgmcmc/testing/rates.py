@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sgmcmc.testing.averages import BLOCKS, Coupled, blocks, coupled_averages, exponent, time_averages
 from sgmcmc.testing.report import Finding, within
 from sgmcmc.testing.statistics import Slope, z_bound
-from sgmcmc.testing.subjects import Subject, standard_subjects
+from sgmcmc.testing.subjects import Kernel, Subject, standard_subjects
 from sgmcmc.testing.targets import QUARTIC, SKEW, Target
 from sgmcmc.thermostats import NoseHoover
 
@@ -161,6 +161,8 @@ class Case(NamedTuple):
     def measure(self, seed: int) -> Rates:
         name = self.subject + (", Euler" if self.euler else "")
         subject = standard_subjects(0.1, self.temperature, self.euler)[name]  # h is given to every move
+        if "resample_momentum" in self.changes:
+            subject = Kernel(subject.sampler, f"{name}, resampling")
         return measure_rates(
             subject.with_(**self.changes), self.target, 1 if self.euler else 2, h=self.h, seed=seed, **self.effort
         )
@@ -179,6 +181,7 @@ QUICK = (
 # shows the order. Likewise a larger σ_θ shows that of Euler.
 FAST = {"thermostat": NoseHoover(4.0, center="fixed")}
 NOISY = {"sigma_theta": 0.5}
+FRESH = {"resample_momentum": 20, "resample_thermostat": 20}
 FULL = (
     Case("SGLD", True, QUARTIC, 1.0, 0.1, _effort(20, 8192, 8192)),
     Case("SGLD", True, SKEW, 2.0, 0.06, _effort(20, 8192, 4096, 60)),
@@ -196,6 +199,9 @@ FULL = (
     Case("SGMGT-D, a = 1", True, SKEW, 1.0, 0.1, _effort(30, 32768, 4096, 60), NOISY),
     Case("SGMGT-D, a = 1", False, QUARTIC, 0.5, 0.4, _effort(60, 32768, 32768)),
     Case("SGMGT-D, a = 1", False, SKEW, 1.0, 0.4, _effort(80, 65536, 16384, 60)),
+    # Lemmas 1 and 2: with fresh momenta (and frictions) every 20 steps the rates are the same, though paths are not coupled.
+    Case("SGMGT-D, a = 1", False, QUARTIC, 0.5, 0.4, _effort(120, 196608, 32768), FRESH),
+    Case("SGMGT, a = 1", False, QUARTIC, 1.0, 0.4, _effort(120, 196608, 32768), {"resample_momentum": 20}),
 )
 
 
