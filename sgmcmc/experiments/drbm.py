@@ -108,7 +108,7 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True, folder: st
     import pandas as pd
 
     begin = time.perf_counter()
-    budget, tuning, steps, long, seeds = (2, 100, 300, 0, 1) if quick else (8, 600, 1500, 12_000, 5)
+    budget, tuning, steps, long, seeds = (2, 100, 300, 0, 1) if quick else (6, 600, 1500, 12_000, 5)
     everyone = [c for c in contestants() if not quick or c.name in ("SGD", "SGLD", "SGNHT", "SGMGT-D, a = 1")]
     tasks = [(c, s, folder, tuning, seed) for c in everyone for s in settings(c, budget, seed)]
     scores = list(run_tasks(score, tasks, "drbm, tuning", progress))
@@ -123,7 +123,11 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True, folder: st
     for c, s in winners:
         if c.name.startswith("SGMGT"):
             samplers[f"{c.name}, no resampling"] = partial(c.make, resample=False)(**s)
-    runs = [(name, s, folder, steps, seed + k, 30) for name, s in samplers.items() for k in range(seeds)]
+    runs = [
+        (name, s, folder, steps, seed + k, 30)
+        for name, s in samplers.items()
+        for k in range(min(3, seeds) if name.endswith("no resampling") else seeds)
+    ]
     if long:
         runs += [(name, s, folder, long, seed, 60) for name, s in samplers.items() if "no resampling" not in name]
     results = list(run_tasks(final, runs, "drbm, runs", progress))

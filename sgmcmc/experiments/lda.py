@@ -29,7 +29,7 @@ SETTING = (
     "half is averaged over draws of θ."
 )
 TOPICS, BATCH, STEPS, BURN = 30, 16, 5000, 1000
-STEP_SIZES = (0.04, 0.06, 0.08, 0.1)
+STEP_SIZES = (0.04, 0.07, 0.1)
 UNIGRAM = {"icml": 1040.4, "reuters": 2799.7}  # test perplexity of word frequencies, smoothed by 0.1
 
 

@@ -294,7 +294,7 @@ def figure(axes: Any, measured: Sequence[Optimum] | None = None) -> None:
         right.loglog(T, h, "o", color=colour, markersize=3, label=optimum.name)
         slope = -1.0 / (2.0 * optimum.order + 1.0)
         right.loglog(T, h[-1] * (T / T[-1]) ** slope, "--", color=colour, linewidth=1, label=f"slope {slope:.2f}")
-    left.set(xlabel="step size h", ylabel="MSE", title="MSE for T = 2⁸ … 2²² (from above)")
+    left.set(xlabel="step size h", ylabel="MSE", title="MSE; runs 16 times as long from curve to curve")
     right.set(xlabel="steps T", ylabel="best step size h", title="where the MSE is least")
     for ax in (left, right):
         ax.legend(frameon=False, fontsize="small")
