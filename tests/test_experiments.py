@@ -34,6 +34,19 @@ def test_everybody_is_tuned_on_the_same_points_and_the_best_wins():
     assert first == tried[(tried["sampler"] == "bad") & (tried["stage"] == 0)]["setting"].tolist()
 
 
+def threads():
+    import os
+
+    return os.environ.get("OPENBLAS_NUM_THREADS")
+
+
+def test_processes_have_one_thread_each_and_the_environment_is_put_back(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    assert list(harness.run_tasks(threads, [(), ()], "", progress=False)) == ["1", "1"]
+    assert threads() is None
+
+
 def test_the_distance_to_the_wells_is_zero_for_exact_draws_and_large_for_a_stuck_chain():
     from sgmcmc.testing.targets import FIVE_WELLS
 

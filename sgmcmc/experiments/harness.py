@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -106,7 +107,7 @@ def run_tasks(
 
     workers = min(usable_cores(), len(tasks))
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=_one_thread) as pool:
+    with _one_thread(), ProcessPoolExecutor(workers, context) as pool:
         futures = [pool.submit(_quietly, function, task) for task in tasks]
         try:
             yield from (f.result() for f in tqdm(futures, desc=label, unit="run", disable=not progress, smoothing=0.0))
@@ -114,10 +115,21 @@ def run_tasks(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _one_thread() -> None:
-    """Two processes with two threads each would only get in each other's way."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        os.environ[name] = "1"
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Two processes with two threads each would only get in each other's way. Libraries read this when they are loaded: it is
+    set here, for processes to inherit, and put back."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _quietly(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:

@@ -157,8 +157,7 @@ def run(
     for c, setting in chosen:
         row: dict[str, Any] = {"sampler": c.name}
         for h in sizes:
-            mean, half = interval([r["perplexity"] for r in results if r["sampler"] == c.name and r["h"] == h])
-            row[f"h = {h:g}"] = f"{mean:.1f}" + (f" ± {half:.1f}" if np.isfinite(half) else "")
+            row[f"h = {h:g}"] = _figure([r["perplexity"] for r in results if r["sampler"] == c.name and r["h"] == h])
         row |= {
             "setting": setting,
             "s per run": float(np.mean([r["seconds"] for r in results if r["sampler"] == c.name])),
@@ -177,6 +176,15 @@ def run(
     return {"table": table, "results": results, "gibbs": reference, "picture": picture, "remarks": remarks}
 
 
+def _figure(values: list[float]) -> str:
+    """Mean ± half-width of the interval over the runs that came to an end, and how many did not."""
+    lost = int((~np.isfinite(values)).sum())
+    if lost == len(values):
+        return "diverged"
+    mean, half = interval(values)
+    return f"{mean:.1f}" + (f" ± {half:.1f}" if np.isfinite(half) else "") + (f" ({lost} diverged)" if lost else "")
+
+
 def _remarks(results: list[dict[str, Any]], reference: float, unigram: float) -> list[str]:
     """What the figures say, in sentences."""
     means: dict[tuple[str, float], float] = {}
@@ -189,7 +197,8 @@ def _remarks(results: list[dict[str, Any]], reference: float, unigram: float) ->
     ranking = ", ".join(f"{n} {m:.0f}" for n, m in sorted(best.items(), key=lambda item: item[1]))
     return [
         f"The least perplexity is {least:.0f}, by {name} at h = {h:g}; the unigram model has {unigram:.0f}, collapsed Gibbs "
-        f"sampling with all the data {reference:.0f}. {below} of {len(means)} combinations are below the unigram model.",
+        f"sampling with all the data {reference:.0f}. {below} of {len(means)} combinations are below the unigram model in every "
+        "run; the others have runs that diverge.",
         f"At its best step size: {ranking}.",
         "The paper's corpus was never published, so perplexities cannot be compared with its table, only the ranking can.",
     ]
