@@ -228,7 +228,7 @@ def draw(results: list[dict[str, Any]], reference: float, unigram: float, sizes:
             right.plot(*np.array(middle["curve"]).T, color=colour, label=f"{name}, h = {middle['h']:g}")
     for axis in (left, right):
         axis.axhline(reference, color="#333333", ls="--", lw=1, label="collapsed Gibbs, all data")
-        axis.set(ylabel="test perplexity", yscale="log")
+        axis.set(ylabel="test perplexity")
     right.axhline(unigram, color="#999999", ls=":", lw=1, label="unigram")
     left.set(xlabel="step size h", title="After the last iteration, mean over seeds ± 95 %")
     right.set(xlabel="iteration", title="Best run of each sampler")

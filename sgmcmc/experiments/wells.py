@@ -52,10 +52,29 @@ def _sgmgt(a: float, order: float | None, step_size: float, diffusion: float, ga
     return sg.SGMGT(step_size, a=a, order=order, diffusion=diffusion, gamma=gamma)
 
 
-def _sgmgtd(a: float, order: float | None, step_size: float, sigma_p: float, sigma_theta: float) -> Any:
+def _sgmgtd(
+    a: float,
+    order: float | None,
+    step_size: float,
+    sigma_p: float,
+    sigma_theta: float,
+    gamma: float,
+    period: float,
+) -> Any:
     import sgmcmc as sg
 
-    return sg.SGMGTD(step_size, a=a, order=order, sigma_p=sigma_p, sigma_theta=sigma_theta)
+    fresh = max(1, round(period))
+    return sg.SGMGTD(
+        step_size,
+        a,
+        None,
+        sigma_theta,
+        sigma_p,
+        gamma=gamma,
+        resample_momentum=fresh,
+        resample_thermostat=fresh,
+        order=order,
+    )
 
 
 def contestants() -> list[Contestant]:
@@ -73,7 +92,13 @@ def contestants() -> list[Contestant]:
         ranges = {"step_size": h, "diffusion": friction, "gamma": gamma}
         found.append(Contestant(f"SGMGT, {name}", partial(_sgmgt, a, order), ranges))
     for name, a, order in forms:
-        ranges = {"step_size": h, "sigma_p": friction, "sigma_theta": (0.01, 1.0)}
+        ranges = {
+            "step_size": h,
+            "sigma_p": friction,
+            "sigma_theta": (0.01, 1.0),
+            "gamma": gamma,
+            "period": (5.0, 500.0),
+        }
         found.append(Contestant(f"SGMGT-D, {name}", partial(_sgmgtd, a, order), ranges))
     return found
 
