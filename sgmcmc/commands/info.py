@@ -23,12 +23,14 @@ def _facts() -> Iterator[tuple[str, str]]:
     import llvmlite.binding as llvm
     import numba
 
+    from sgmcmc.engines.crew import usable_cores
+
     for package in ("sgmcmc", "numba", "llvmlite", "numpy", "scipy"):
         yield package, version(package)
     yield "python", f"{platform.python_version()} ({platform.python_implementation()})"
     yield "platform", platform.platform()
     yield "cpu", f"{_cpu_name()} (LLVM: {llvm.get_host_cpu_name()})"
-    yield "cores", f"{_usable_cores()} usable of {os.cpu_count()}"
+    yield "cores", f"{usable_cores()} usable of {os.cpu_count()}"
     yield "threads", f"{numba.config.NUMBA_NUM_THREADS} by default"
     yield "simd", _simd(llvm.get_host_cpu_features())
     yield "jit", "off (NUMBA_DISABLE_JIT is set)" if numba.config.DISABLE_JIT else "on"
@@ -45,11 +47,6 @@ def _cpu_name() -> str:
         pass  # not a Linux
     name = platform.processor()
     return name if name != "" else platform.machine()
-
-
-def _usable_cores() -> int | None:
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux: what a container or taskset leaves us
-    return os.cpu_count() if affinity is None else len(affinity(0))
 
 
 _SIMD = ("sse4.2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl", "neon", "sve", "sve2")

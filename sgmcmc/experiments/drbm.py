@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.experiments.harness import Contestant, interval, run_tasks, settings
+from sgmcmc.experiments.harness import Contestant, interval, run_tasks, screen
 from sgmcmc.experiments.loop import Optimiser, run_chain
 from sgmcmc.experiments.page import write_section, write_table
 
@@ -110,15 +110,7 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True, folder: st
     begin = time.perf_counter()
     budget, tuning, steps, long, seeds = (2, 100, 300, 0, 1) if quick else (6, 600, 1500, 12_000, 5)
     everyone = [c for c in contestants() if not quick or c.name in ("SGD", "SGLD", "SGNHT", "SGMGT-D, a = 1")]
-    tasks = [(c, s, folder, tuning, seed) for c in everyone for s in settings(c, budget, seed)]
-    scores = list(run_tasks(score, tasks, "drbm, tuning", progress))
-    tried = pd.DataFrame(
-        [(t[0].name, t[1], v) for t, v in zip(tasks, scores, strict=True)], columns=["sampler", "setting", "error"]
-    )
-    chosen = [
-        min(((v, i) for i, (t, v) in enumerate(zip(tasks, scores, strict=True)) if t[0] is c))[1] for c in everyone
-    ]
-    winners = [(tasks[i][0], tasks[i][1]) for i in chosen]
+    winners, tried = screen(everyone, score, budget, seed, (folder, tuning, seed), "drbm, tuning", "error", progress)
     samplers = {c.name: c.sampler(s) for c, s in winners}
     for c, s in winners:
         if c.name.startswith("SGMGT"):

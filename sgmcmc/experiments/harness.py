@@ -18,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Contestant", "Winner", "interval", "run_tasks", "settings", "tune"]
+__all__ = ["Contestant", "Winner", "interval", "run_tasks", "screen", "settings", "tune"]
 
 Setting = dict[str, float]
 
@@ -88,6 +88,26 @@ def tune(
         winners.append(Winner(c, best, value))
     frame = pd.DataFrame(tried, columns=["sampler", "setting", "stage", "score"])
     return winners, frame
+
+
+def screen(
+    contestants: Sequence[Contestant],
+    score: Callable[..., float],
+    budget: int,
+    seed: int,
+    rest: tuple[Any, ...],
+    label: str,
+    what: str,
+    progress: bool = True,
+) -> tuple[list[tuple[Contestant, Setting]], pd.DataFrame]:
+    """Tuning of long runs, in one stage: the best setting of each by `score(contestant, setting, *rest)`, and all scores."""
+    import pandas as pd
+
+    tasks = [(c, s, *rest) for c in contestants for s in settings(c, budget, seed)]
+    scores = list(run_tasks(score, tasks, label, progress))
+    tried = [(t[0].name, t[1], value) for t, value in zip(tasks, scores, strict=True)]
+    winners = [(c, _least(c, tasks, scores)[1]) for c in contestants]
+    return winners, pd.DataFrame(tried, columns=["sampler", "setting", what])
 
 
 def _least(contestant: Contestant, tasks: Sequence[tuple[Any, ...]], scores: Sequence[float]) -> tuple[float, Setting]:

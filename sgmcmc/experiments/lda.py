@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.experiments.harness import Contestant, interval, run_tasks, settings
+from sgmcmc.experiments.harness import Contestant, interval, run_tasks, screen
 from sgmcmc.experiments.loop import run_chain
 from sgmcmc.experiments.page import write_section, write_table
 
@@ -138,14 +138,8 @@ def run(
 
     begin = time.perf_counter()
     budget, tuning, steps, seeds, sizes = (4, 300, 1000, 1, (0.06,)) if quick else (8, 1000, STEPS, 5, STEP_SIZES)
-    everyone = contestants()
-    tasks = [(c, s, folder, name, tuning, seed) for c in everyone for s in settings(c, budget, seed)]
-    scores = list(run_tasks(score, tasks, "lda, tuning", progress))
-    tried = pd.DataFrame(
-        [(t[0].name, t[1], v) for t, v in zip(tasks, scores, strict=True)], columns=["sampler", "setting", "perplexity"]
-    )
-    best = [min(((v, i) for i, (t, v) in enumerate(zip(tasks, scores, strict=True)) if t[0] is c))[1] for c in everyone]
-    chosen = [(tasks[i][0], tasks[i][1]) for i in best]
+    rest = folder, name, tuning, seed
+    chosen, tried = screen(contestants(), score, budget, seed, rest, "lda, tuning", "perplexity", progress)
     runs = [(c, s, h, folder, name, steps, seed + k) for c, s in chosen for h in sizes for k in range(seeds)]
     results = list(run_tasks(final, runs, "lda, step sizes", progress))
     reference = list(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from sgmcmc.testing.report import markdown_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ORDER", "markdown_table", "write_page", "write_section", "write_table"]
+__all__ = ["ORDER", "write_page", "write_section", "write_table"]
 
 ORDER = ("wells", "logistic", "lda", "drbm")
 HEAD = """# The paper's experiments
@@ -25,25 +28,11 @@ pictures. The published figures stand beside ours where the paper prints any, an
 """
 
 
-def markdown_table(table: pd.DataFrame) -> str:
-    """A table to be read: four digits, dictionaries as words."""
-    head = [f"| {' | '.join(map(str, table.columns))} |", "|" + "---|" * len(table.columns)]
-    return "\n".join(head + [f"| {' | '.join(_cell(v) for v in row)} |" for row in table.itertuples(index=False)])
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return "–" if np.isnan(value) else f"{value:.4g}"
-    if isinstance(value, dict):
-        return ", ".join(f"{k} {v:g}" for k, v in value.items())
-    return str(value)
-
-
 def write_table(table: pd.DataFrame, out: Path, name: str) -> str:
     """NAME.csv with all digits; gives back the table in Markdown."""
     out.mkdir(parents=True, exist_ok=True)
     table.to_csv(out / f"{name}.csv", index=False)
-    return markdown_table(table)
+    return markdown_table(table, digits=4, missing="–")
 
 
 def write_section(
@@ -77,7 +66,7 @@ def write_section(
 def write_page(out: Path, page: Path) -> Path:
     """All the sections in `out` as one page, with its links to the pictures put right."""
     page.parent.mkdir(parents=True, exist_ok=True)
-    base = Path(_relative(out, page.parent))
+    base = Path(os.path.relpath(out.resolve(), page.parent.resolve()))
     parts = [HEAD]
     for name in ORDER:
         path = out / f"{name}.md"
@@ -86,9 +75,3 @@ def write_page(out: Path, page: Path) -> Path:
             parts.append(text.replace("](", f"]({base.as_posix()}/") if base != Path() else text)
     page.write_text("\n".join(parts), encoding="utf-8")
     return page
-
-
-def _relative(path: Path, start: Path) -> str:
-    import os
-
-    return os.path.relpath(path.resolve(), start.resolve())

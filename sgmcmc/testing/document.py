@@ -9,6 +9,7 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from sgmcmc.testing.report import markdown_table
 from sgmcmc.testing.statistics import BUDGET
 from sgmcmc.testing.suite import Section
 
@@ -85,27 +86,13 @@ def _markdown(sections: Sequence[Section], profile: str, seed: int, name: str) -
         if s.picture is not None:
             lines += [f"![{s.topic.title}]({s.picture.name})", ""]
         if s.table is not None:
-            lines += [_markdown_table(s.table), ""]
+            lines += [markdown_table(s.table), ""]
         lines += [s.report.to_markdown(MOST)]
         if len(s.report.findings) > MOST:
             lines += ["", f"… and {len(s.report.findings) - MOST} more, all of them in `{name}.csv` and `{name}.html`."]
         if s.error != "":
             lines += ["", "```", s.error.strip(), "```"]
     return "\n".join(lines) + "\n"
-
-
-def _markdown_table(table: object) -> str:
-    import pandas as pd
-
-    assert isinstance(table, pd.DataFrame)
-    head = [f"| {' | '.join(map(str, table.columns))} |", "|" + "---|" * len(table.columns)]
-    return "\n".join(
-        head + [f"| {' | '.join(_cell(c).replace('|', '∣') for c in row)} |" for row in table.itertuples(index=False)]
-    )
-
-
-def _cell(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _html(sections: Sequence[Section], profile: str, seed: int) -> str:

@@ -11,6 +11,7 @@ of order h^{2k}.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -259,17 +260,24 @@ FULL = (
 TOLERANCE = 0.03
 
 
+@lru_cache(maxsize=8)
+def measured(case: Case) -> Optimum:
+    """What a case came to, computed once: the picture shows what was judged."""
+    return case.measure()
+
+
 def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
     """The exponents of the best step size and of the least errors, and a wrong order that is refuted."""
     for number, case in enumerate(FULL if profile == "full" else QUICK):
-        optimum = case.measure()
-        for what, (slope, expected) in optimum.exponents().items():
+        optimum = measured(case)
+        exponents = optimum.exponents()
+        for what, (slope, expected) in exponents.items():
             allowed = TOLERANCE * max(1.0, abs(expected))
             passed = abs(slope - expected) < allowed
             bound = f"{expected:.3g} ± {allowed:.2g}"
             yield Finding(f"best step: exponent of {what}", optimum.name, slope, bound, passed, "no randomness")
         if number == 1:
-            wrong = optimum.exponents()["best h for MSE, in T"][0] + 1.0 / 3.0
+            wrong = exponents["best h for MSE, in T"][0] + 1.0 / 3.0
             yield Finding(
                 "best step: a wrong claim is refuted",
                 optimum.name,
@@ -280,13 +288,13 @@ def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
             )
 
 
-def figure(axes: Any, measured: Sequence[Optimum] | None = None) -> None:
+def figure(axes: Any, shown: Sequence[Optimum] | None = None) -> None:
     """Draw the MSE against h for several T, and the best h against T, into two axes."""
-    if measured is None:
-        measured = [case.measure() for case in QUICK]
+    if shown is None:
+        shown = [measured(case) for case in QUICK]
     colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
     left, right = np.ravel(axes)
-    for colour, optimum in zip(colours, measured, strict=False):
+    for colour, optimum in zip(colours, shown, strict=False):
         T, h, least = optimum.best("mse")
         for j in range(len(optimum.steps) - 1, 7, -4):
             left.loglog(optimum.h, optimum.mse[:, j], color=colour, linewidth=1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Finding", "Report", "within"]
+__all__ = ["Finding", "Report", "markdown_table", "within"]
 
 
 class Finding(NamedTuple):
@@ -88,3 +88,17 @@ def _cells(f: Finding) -> list[str]:
 
 def _plain_cells(f: Finding) -> list[str]:
     return [f.check, f.subject, f"{f.figure:.4g}", f.bound, "yes" if f.passed else "NO", f.detail]
+
+
+def markdown_table(table: pd.DataFrame, digits: int = 3, missing: str = "nan") -> str:
+    """A table to be read: so many digits, dictionaries as words; a bar would end a cell."""
+
+    def cell(value: object) -> str:
+        if isinstance(value, float):
+            return f"{value:.{digits}g}" if value == value else missing
+        if isinstance(value, dict):
+            return ", ".join(f"{k} {v:g}" for k, v in value.items())
+        return str(value).replace("|", "∣")
+
+    head = [f"| {' | '.join(map(str, table.columns))} |", "|" + "---|" * len(table.columns)]
+    return "\n".join(head + [f"| {' | '.join(cell(v) for v in row)} |" for row in table.itertuples(index=False)])

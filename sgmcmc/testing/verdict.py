@@ -14,7 +14,7 @@ from sgmcmc.testing.fokker_planck import check_stationarity
 from sgmcmc.testing.invariance import check_size, check_slope
 from sgmcmc.testing.lyapunov import check_lyapunov
 from sgmcmc.testing.marginals import check_momentum_law
-from sgmcmc.testing.quadrature import check_order
+from sgmcmc.testing.quadrature import check_order, resolvable
 from sgmcmc.testing.report import Finding, Report
 from sgmcmc.testing.resampling import check_resampling
 from sgmcmc.testing.statistics import z_bound
@@ -74,10 +74,10 @@ def _invariance(subject: Subject, seed: int) -> Report:
     sampler = subject.sampler
     overdamped, monomial = isinstance(sampler.kinetics, Overdamped), isinstance(sampler.kinetics, MonomialGamma)
     heavy = monomial and sampler.kinetics.a > 1.0
-    soft = subject.with_(kinetics=MonomialGamma(sampler.kinetics.a, 1.5)) if heavy else subject
     few = overdamped or (sampler.sigma_theta == 0.0 and sampler.sigma_xi == 0.0)
     if few and (overdamped or monomial or isinstance(sampler.kinetics, Gaussian)):
-        found.append(check_order(soft, QUARTIC, 0.04 if overdamped else (0.16 if heavy else 0.08)))
+        soft, h = resolvable(subject)
+        found.append(check_order(soft, QUARTIC, h))
     elif not heavy:  # with noise on everything and a > 1 nothing is left to resolve; its size has been checked
         found.append(check_slope(subject, SKEW, seed))
     return Report(f"One-step invariance of {subject.name}", found)
