@@ -192,7 +192,7 @@ def _remarks(results: list[dict[str, Any]], reference: float, unigram: float) ->
     return [
         f"The least perplexity is {least:.0f}, by {name} at h = {h:g}; the unigram model has {unigram:.0f}, collapsed Gibbs "
         f"sampling with all the data {reference:.0f}. {below} of {len(means)} combinations are below the unigram model in every "
-        "run; the others have runs that diverge.",
+        "run" + ("; the others have runs that diverge." if below < len(means) else "."),
         f"At its best step size: {ranking}.",
         "The paper's corpus was never published, so perplexities cannot be compared with its table, only the ranking can.",
     ]
