@@ -47,6 +47,27 @@ def test_processes_have_one_thread_each_and_the_environment_is_put_back(monkeypa
     assert threads() is None
 
 
+def leaving_a_mark(folder, number):
+    (folder / f"{number}-{len(list(folder.iterdir()))}").touch()
+    return number * 10
+
+
+def test_what_was_stopped_goes_on(tmp_path, monkeypatch):
+    marks, keep = tmp_path / "marks", tmp_path / "kept"
+    marks.mkdir()
+
+    def run(*numbers):
+        tasks = [(marks, n) for n in numbers]
+        return list(harness.run_tasks(leaving_a_mark, tasks, "", progress=False, keep=keep))
+
+    assert run(1) == [10]
+    assert run(2, 1) == [20, 10]  # in the order of the tasks, and only one of them is new
+    assert sorted(p.name[0] for p in marks.iterdir()) == ["1", "2"]
+    monkeypatch.setattr(harness, "_sources", lambda: b"another version")
+    assert run(1) == [10]
+    assert len(list(marks.iterdir())) == 3  # results of other sources do not count
+
+
 def test_the_distance_to_the_wells_is_zero_for_exact_draws_and_large_for_a_stuck_chain():
     from sgmcmc.testing.targets import FIVE_WELLS
 

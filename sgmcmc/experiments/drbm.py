@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.experiments.harness import Contestant, interval, run_tasks, screen
+from sgmcmc.experiments.harness import Contestant, interval, run_tasks, screen, unfinished
 from sgmcmc.experiments.loop import Optimiser, run_chain
 from sgmcmc.experiments.page import write_section, write_table
 
@@ -23,7 +23,8 @@ __all__ = ["run"]
 SETTING = (
     "MNIST, 500 hidden units, batches of 100 rows, prior N(0, 1) on every weight, float32. Accuracy is that of the "
     "predictive average over draws from the second fifth of the run on. Step size and friction are tuned on 5000 rows of the "
-    "training part, by the accuracy after 600 iterations; the optimisers by their step size. ± is the 95 % interval over seeds."
+    "training part, by the accuracy after 600 iterations; the optimisers by their step size. ± is the 95 % interval over seeds. "
+    "The time is that of one core, tests included."
 )
 HIDDEN, BATCH, ROWS = 500, 100, 60_000
 PUBLISHED = 0.976  # the paper's best
@@ -86,12 +87,12 @@ def chain(
         curve.append((step, float((p.argmax(1) == y_test).mean()), float((average.argmax(1) == y_test).mean())))
         paths.append(theta[picked].copy())
 
-    begin = time.perf_counter()
+    begin = time.process_time()
     fine = run_chain(
         model, sampler, model.init(seed).astype(np.float32), steps, BATCH, seed, max(1, steps // looks), look
     )
     accuracy = curve[-1][2] if fine and curve else 0.0
-    return {"accuracy": accuracy, "curve": curve, "paths": np.array(paths), "seconds": time.perf_counter() - begin}
+    return {"accuracy": accuracy, "curve": curve, "paths": np.array(paths), "seconds": time.process_time() - begin}
 
 
 def score(contestant: Contestant, setting: dict[str, float], folder: str | None, steps: int, seed: int) -> float:
@@ -107,10 +108,12 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True, folder: st
     """Tune, run, write drbm.md, drbm.csv, drbm-tuning.csv and two pictures into `out`."""
     import pandas as pd
 
-    begin = time.perf_counter()
+    begin, keep = time.perf_counter(), unfinished(out, "drbm")
     budget, tuning, steps, long, seeds = (2, 100, 300, 0, 1) if quick else (6, 600, 1500, 12_000, 5)
     everyone = [c for c in contestants() if not quick or c.name in ("SGD", "SGLD", "SGNHT", "SGMGT-D, a = 1")]
-    winners, tried = screen(everyone, score, budget, seed, (folder, tuning, seed), "drbm, tuning", "error", progress)
+    winners, tried = screen(
+        everyone, score, budget, seed, (folder, tuning, seed), "drbm, tuning", "error", progress, keep
+    )
     samplers = {c.name: c.sampler(s) for c, s in winners}
     for c, s in winners:
         if c.name.startswith("SGMGT"):
@@ -121,14 +124,15 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True, folder: st
         for k in range(min(3, seeds) if name.endswith("no resampling") else seeds)
     ]
     if long:
-        runs += [(name, s, folder, long, seed, 60) for name, s in samplers.items() if "no resampling" not in name]
-    results = list(run_tasks(final, runs, "drbm, runs", progress))
+        plain = [(name, s) for name, s in samplers.items() if "no resampling" not in name]
+        runs += [(name, s, folder, long, seed + k, 60) for k in range(seeds) for name, s in plain]
+    results = list(run_tasks(final, runs, "drbm, runs", progress, keep))
     rows = []
     for name in samplers:
         mean, half = interval([r["accuracy"] for r in results if r["sampler"] == name and r["steps"] == steps])
-        longer = [r["accuracy"] for r in results if r["sampler"] == name and r["steps"] == long]
+        longer = interval([r["accuracy"] for r in results if r["sampler"] == name and r["steps"] == long])
         row: dict[str, Any] = {"sampler": name, f"accuracy, {steps} iterations": mean, "±": half}
-        row |= {"accuracy, 20 epochs": longer[0] if longer else np.nan}
+        row |= {"accuracy, 20 epochs": longer[0], "± ": longer[1]}
         row |= {
             "ms per iteration": 1e3
             * float(np.mean([r["seconds"] / r["steps"] for r in results if r["sampler"] == name]))

@@ -7,10 +7,14 @@ more of them, then as many settings near the best of those, and the best of all 
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +22,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Contestant", "Winner", "interval", "run_tasks", "screen", "settings", "tune"]
+__all__ = ["Contestant", "Winner", "interval", "run_tasks", "screen", "settings", "tune", "unfinished"]
 
 Setting = dict[str, float]
 
@@ -59,6 +63,7 @@ def tune(
     seed: int = 0,
     label: str = "tuning",
     progress: bool = True,
+    keep: Path | None = None,
 ) -> tuple[list[Winner], pd.DataFrame]:
     """The best setting of every contestant by `score(contestant, setting, stage)`, smaller is better, and all that was tried.
 
@@ -68,19 +73,19 @@ def tune(
     import pandas as pd
 
     first = [(c, s, 0) for c in contestants for s in settings(c, budget, seed)]
-    scores = list(run_tasks(_scored, [(score, *task) for task in first], f"{label}, all settings", progress))
+    scores = list(run_tasks(_scored, [(score, *task) for task in first], f"{label}, all settings", progress, keep))
     tried = [(c.name, s, 0, value) for (c, s, _), value in zip(first, scores, strict=True)]
     second = []
     for i, c in enumerate(contestants):
         own = sorted(range(budget), key=lambda k, i=i: scores[i * budget + k])[: max(1, budget // 4)]  # type: ignore[misc]
         second += [(c, first[i * budget + k][1], 1) for k in own]
-    again = list(run_tasks(_scored, [(score, *task) for task in second], f"{label}, the best quarter", progress))
+    again = list(run_tasks(_scored, [(score, *task) for task in second], f"{label}, the best quarter", progress, keep))
     tried += [(c.name, s, 1, value) for (c, s, _), value in zip(second, again, strict=True)]
     third = []
     for c in contestants:
         _, best = _least(c, second, again)
         third += [(c, s, 1) for s in neighbours(c, best, max(1, budget // 4), seed)]
-    nearby = list(run_tasks(_scored, [(score, *task) for task in third], f"{label}, around the best", progress))
+    nearby = list(run_tasks(_scored, [(score, *task) for task in third], f"{label}, around the best", progress, keep))
     tried += [(c.name, s, 2, value) for (c, s, _), value in zip(third, nearby, strict=True)]
     winners = []
     for c in contestants:
@@ -99,12 +104,13 @@ def screen(
     label: str,
     what: str,
     progress: bool = True,
+    keep: Path | None = None,
 ) -> tuple[list[tuple[Contestant, Setting]], pd.DataFrame]:
     """Tuning of long runs, in one stage: the best setting of each by `score(contestant, setting, *rest)`, and all scores."""
     import pandas as pd
 
     tasks = [(c, s, *rest) for c in contestants for s in settings(c, budget, seed)]
-    scores = list(run_tasks(score, tasks, label, progress))
+    scores = list(run_tasks(score, tasks, label, progress, keep))
     tried = [(t[0].name, t[1], value) for t, value in zip(tasks, scores, strict=True)]
     winners = [(c, _least(c, tasks, scores)[1]) for c in contestants]
     return winners, pd.DataFrame(tried, columns=["sampler", "setting", what])
@@ -138,23 +144,58 @@ def _scored(score: Callable[..., float], contestant: Contestant, setting: Settin
 
 
 def run_tasks(
-    function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], label: str, progress: bool = True
+    function: Callable[..., Any],
+    tasks: Sequence[tuple[Any, ...]],
+    label: str,
+    progress: bool = True,
+    keep: Path | None = None,
 ) -> Iterator[Any]:
-    """function(*task) for every task, in order, on all cores; `function` and what it is given must be importable."""
+    """function(*task) for every task, in order, on all cores; `function` and what it is given must be importable.
+
+    With a folder `keep` each result is written there as it comes, and one that is there already, from the same task and the
+    same sources, is not computed again: what was stopped goes on.
+    """
     import multiprocessing
 
     from tqdm import tqdm
 
     from sgmcmc.engines.crew import usable_cores
 
-    workers = min(usable_cores(), len(tasks))
+    files = [None if keep is None else keep / f"{_task_key(function, task)}.pickle" for task in tasks]
+    missing = [k for k, file in enumerate(files) if file is None or not file.exists()]
+    workers = max(1, min(usable_cores(), len(missing)))
     context = multiprocessing.get_context("spawn")
     with _one_thread(), ProcessPoolExecutor(workers, context) as pool:
-        futures = [pool.submit(_quietly, function, task) for task in tasks]
+        futures = {k: pool.submit(_quietly, function, tasks[k], files[k]) for k in missing}
+        bar = tqdm(files, desc=label, unit="run", disable=not progress, smoothing=0.0)
         try:
-            yield from (f.result() for f in tqdm(futures, desc=label, unit="run", disable=not progress, smoothing=0.0))
+            for k, file in enumerate(bar):
+                yield futures[k].result() if k in futures else pickle.loads(_there(file).read_bytes())
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def unfinished(out: Path, name: str) -> Path:
+    """Where an experiment keeps the results of its runs until its section is written."""
+    return out / "unfinished" / name
+
+
+def _there(file: Path | None) -> Path:
+    assert file is not None
+    return file
+
+
+@cache
+def _sources() -> bytes:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.digest()
+
+
+def _task_key(function: Callable[..., Any], task: tuple[Any, ...]) -> str:
+    """The same for the same call of the same sources, in every process."""
+    return hashlib.sha256(_sources() + pickle.dumps((function, task))).hexdigest()[:32]
 
 
 @contextmanager
@@ -174,12 +215,18 @@ def _one_thread() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _quietly(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
+def _quietly(function: Callable[..., Any], task: tuple[Any, ...], file: Path | None) -> Any:
     import warnings
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # settings far from the best are stiff; they lose by their score
-        return function(*task)
+        result = function(*task)
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        half = file.with_suffix(".part")
+        half.write_bytes(pickle.dumps(result))
+        half.replace(file)
+    return result
 
 
 def interval(values: Any) -> tuple[float, float]:

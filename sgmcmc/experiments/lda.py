@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.experiments.harness import Contestant, interval, run_tasks, screen
+from sgmcmc.experiments.harness import Contestant, interval, run_tasks, screen, unfinished
 from sgmcmc.experiments.loop import run_chain
 from sgmcmc.experiments.page import write_section, write_table
 
@@ -136,15 +136,19 @@ def run(
     """Tune, run, write lda.md, lda.csv, lda-tuning.csv and lda.png into `out`."""
     import pandas as pd
 
-    begin = time.perf_counter()
+    begin, keep = time.perf_counter(), unfinished(out, "lda")
     budget, tuning, steps, seeds, sizes = (4, 300, 1000, 1, (0.06,)) if quick else (8, 1000, STEPS, 5, STEP_SIZES)
     rest = folder, name, tuning, seed
-    chosen, tried = screen(contestants(), score, budget, seed, rest, "lda, tuning", "perplexity", progress)
+    chosen, tried = screen(contestants(), score, budget, seed, rest, "lda, tuning", "perplexity", progress, keep)
     runs = [(c, s, h, folder, name, steps, seed + k) for c, s in chosen for h in sizes for k in range(seeds)]
-    results = list(run_tasks(final, runs, "lda, step sizes", progress))
+    results = list(run_tasks(final, runs, "lda, step sizes", progress, keep))
     reference = list(
         run_tasks(
-            gibbs, [(folder, name, 100 if quick else 500, seed + k) for k in range(2)], "lda, collapsed Gibbs", progress
+            gibbs,
+            [(folder, name, 100 if quick else 500, seed + k) for k in range(2)],
+            "lda, collapsed Gibbs",
+            progress,
+            keep,
         )
     )
     rows = []

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.experiments.harness import Contestant, interval, run_tasks, settings
+from sgmcmc.experiments.harness import Contestant, interval, run_tasks, settings, unfinished
 from sgmcmc.experiments.page import write_section, write_table
 
 __all__ = ["run"]
@@ -153,17 +153,17 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True, folder: st
     """Tune, run, write logistic.md, logistic.csv, logistic-tuning.csv and logistic.png into `out`."""
     import pandas as pd
 
-    begin = time.perf_counter()
+    begin, keep = time.perf_counter(), unfinished(out, "logistic")
     letters = ("A", "P", "R") if quick else tuple(DATA)
     budget, draws = (4, 100) if quick else (16, 250)
     truths = {}
     tasks = [(letter, number, folder, draws, seed) for letter in letters for number in range(5)]
-    for truth in run_tasks(exact, tasks, "logistic, exact posteriors", progress):
+    for truth in run_tasks(exact, tasks, "logistic, exact posteriors", progress, keep):
         truths[truth["letter"], truth["fold"]] = truth
     entries = [
         (letter, c, folder, budget, seed, truths[letter, 0]["posterior"]) for letter in letters for c in contestants()
     ]
-    results = list(run_tasks(contest, entries, "logistic, samplers", progress))
+    results = list(run_tasks(contest, entries, "logistic, samplers", progress, keep))
     rows = []
     for letter in letters:
         reference = interval([truths[letter, k]["auroc"] for k in range(5)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 from collections.abc import Sequence
 from datetime import date
 from importlib.metadata import version
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sgmcmc.experiments.harness import unfinished
 from sgmcmc.testing.report import markdown_table
 
 if TYPE_CHECKING:
@@ -60,7 +62,16 @@ def write_section(
     lines += [f"`{command}`: {seconds:.0f} s, {date.today().isoformat()}, {machine}, {platform.machine()}."]
     path = out / f"{name}.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    _forget(out, name)
     return path
+
+
+def _forget(out: Path, name: str) -> None:
+    """The results that were kept in case the run were stopped."""
+    kept = unfinished(out, name)
+    shutil.rmtree(kept, ignore_errors=True)
+    if kept.parent.exists() and not any(kept.parent.iterdir()):
+        kept.parent.rmdir()
 
 
 def write_page(out: Path, page: Path) -> Path:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.experiments.harness import Contestant, Winner, interval, run_tasks, tune
+from sgmcmc.experiments.harness import Contestant, Winner, interval, run_tasks, tune, unfinished
 from sgmcmc.experiments.page import write_section, write_table
 
 __all__ = ["run"]
@@ -204,19 +204,19 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True) -> dict[st
     """Tune, run, write wells.md, wells.csv, wells-tuning.csv, wells-limit.csv and wells.png into `out`."""
     import pandas as pd
 
-    begin = time.perf_counter()
+    begin, keep = time.perf_counter(), unfinished(out, "wells")
     budget, seeds, steps = (8, 8, STEPS) if quick else (64, 20, STEPS)
-    winners, tried = tune(contestants(), score, budget, seed, "wells", progress)
+    winners, tried = tune(contestants(), score, budget, seed, "wells", progress, keep)
     out.mkdir(parents=True, exist_ok=True)
     tried.to_csv(out / "wells-tuning.csv", index=False)
-    results = list(run_tasks(result, [(w, seeds, steps, seed) for w in winners], "wells, fresh seeds", progress))
+    results = list(run_tasks(result, [(w, seeds, steps, seed) for w in winners], "wells, fresh seeds", progress, keep))
     results.sort(key=lambda r: float(r["tv"].mean()))
     table = pd.DataFrame([_row(r) for r in results])
     tables = [write_table(table, out, "wells")]
     best = next(r["sampler"] for r in results if r["sampler"].startswith("SGMGT-D"))
     winner = next(w for w in winners if w.contestant.name == best)
     chains, long = (16, 10 * STEPS) if quick else (64, 40 * STEPS)
-    limit = next(iter(run_tasks(converged, [(winner, chains, long, seed + 1)], "wells, long run", progress)))
+    limit = next(iter(run_tasks(converged, [(winner, chains, long, seed + 1)], "wells, long run", progress, keep)))
     limits = pd.DataFrame(
         {
             "well": range(1, 7),
