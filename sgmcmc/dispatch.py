@@ -35,7 +35,7 @@ from numba.core.typing.templates import make_overload_template
 from numba.extending import typeof_impl
 from numba.np.numpy_support import as_dtype
 
-from sgmcmc.linking import part_jit
+from sgmcmc.linking import device_jit, part_jit
 
 __all__ = [
     "LEAF",
@@ -48,6 +48,7 @@ __all__ = [
     "loop",
     "open_function",
     "open_functions",
+    "simulate_device",
     "with_single_literals",
 ]
 
@@ -72,6 +73,7 @@ class OpenFunction:
         self.fastmath = fastmath
         self.elementwise = elementwise
         self.implementations: dict[tuple[type, ...], Callable[..., Any]] = {}
+        self.device_forms: dict[tuple[type, ...], Callable[..., Any]] = {}
         self.allocates: dict[tuple[type, ...], bool] = {}
         self.made_by_type: set[tuple[type, ...]] = set()
         self.numba_type: Any = None
@@ -84,11 +86,13 @@ class OpenFunction:
                 return key
         return None
 
-    def choose(self, classes: tuple[type, ...]) -> Callable[..., Any] | None:
-        """The implementation for these classes."""
+    def choose(self, classes: tuple[type, ...], device: bool = False) -> Callable[..., Any] | None:
+        """The implementation for these classes; on a GPU its other form, if it has one."""
         key = self.key_for(classes)
         if key is None:
             return None
+        if device and key in self.device_forms:
+            return self.device_forms[key]
         found = self.implementations[key]
         return found(*classes) if key in self.made_by_type else found
 
@@ -99,7 +103,7 @@ class OpenFunction:
         classes = tuple(np.float64 if type(a) is float else type(a) for a in args[: self.on])
         found = self._chosen.get(classes)
         if found is None:
-            found = self.choose(classes)
+            found = self.choose(classes, _Simulated.on)
             if found is None:
                 names = ", ".join(cls.__name__ for cls in classes)
                 raise TypeError(f"{self.__name__} has no implementation for {names}; give one with @implements")
@@ -108,6 +112,19 @@ class OpenFunction:
 
     def __repr__(self) -> str:
         return f"<open function {self.__module__}.{self.__name__}{self.__signature__}>"
+
+
+class _Simulated:
+    """Whether calls from Python stand for calls on a GPU."""
+
+    on = False
+
+
+def simulate_device(on: bool = True) -> None:
+    """Let calls from Python take the forms for GPUs, so that the CUDA simulator runs what a GPU would."""
+    _Simulated.on = on
+    for function in _OPEN_FUNCTIONS:
+        function._chosen.clear()
 
 
 _OPEN_FUNCTIONS: list[OpenFunction] = []
@@ -184,12 +201,13 @@ def _closed(function: Callable[..., Any], opened: OpenFunction, allocates: bool 
 
 
 def implements(
-    function: OpenFunction, *on: type, allocates: bool | None = None
+    function: OpenFunction, *on: type, allocates: bool | None = None, device: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give an open function its meaning for arguments of the types `on`.
 
     `allocates` says whether it makes arrays. If not, it is compiled without reference counts, of which a step would
-    otherwise update hundreds, each with an atomic instruction. None is yes, except within this package.
+    otherwise update hundreds, each with an atomic instruction. None is yes, except within this package. With `device` it
+    is another form for GPUs, with the same results, of an implementation that there is for these very types.
     """
     if not isinstance(function, OpenFunction):
         raise TypeError(f"implements takes an open function, not {function!r}")
@@ -201,10 +219,17 @@ def implements(
         wanted, given = len(function.__signature__.parameters), implementation.__code__.co_argcount
         if wanted != given:
             raise TypeError(f"{function.__name__} takes {wanted} arguments; the implementation for {on} takes {given}")
+        function._chosen.clear()
+        if device:
+            if key not in function.implementations:
+                raise TypeError(
+                    f"{function.__name__} has no implementation for {on} that this could be another form of"
+                )
+            function.device_forms[key] = implementation
+            return implementation
         function.implementations[key] = implementation
         inside = implementation.__module__.split(".")[0] == __package__
         function.allocates[key] = (not inside) if allocates is None else allocates
-        function._chosen.clear()
         return implementation
 
     return register
@@ -215,13 +240,14 @@ def _numba_type(function: OpenFunction, _context: Any) -> Any:
     """What Numba calls the type of an open function; made when compiled code first meets it, which keeps imports quick."""
     if function.numba_type is None:
         names = ", ".join(inspect.signature(function).parameters)
-        scope: dict[str, Any] = {"choose": lambda *signature: _compiled_form(function, signature)}
+        scope: dict[str, Any] = {"choose": lambda *signature: _compiled_form(function, signature, False)}
+        scope["choose_for_device"] = lambda *signature: _compiled_form(function, signature, True)
         # Numba wants a typing function with the very argument names of the function it stands for.
         exec(f"def typing({names}):\n    return choose({names})", scope)
+        exec(f"def typing_for_device({names}):\n    return choose_for_device({names})", scope)
         template = make_overload_template(function, scope["typing"], {}, False, "never", False)
-        function.numba_type = types.Function(
-            type(template.__name__, (_ChosenByTypesAlone, template), {"function": function})
-        )
+        extra = {"function": function, "typing_for_device": staticmethod(scope["typing_for_device"])}
+        function.numba_type = types.Function(type(template.__name__, (_ChosenByTypesAlone, template), extra))
     return function.numba_type
 
 
@@ -233,19 +259,27 @@ class _ChosenByTypesAlone:
     """
 
     function: OpenFunction
+    typing_for_device: Callable[..., Any]
     context: Any
     _build_impl: Callable[..., Any]
     _impl_cache: dict[Any, Any]
 
     def _get_jit_decorator(self) -> Any:
-        return part_jit
+        return device_jit if _is_device(self.context) else part_jit
 
     def _get_impl(self, args: Any, kws: Any) -> Any:
         key = self.context, tuple(args), tuple(kws.items())
         if key not in self._impl_cache:
             self._jit_options = _options(self.function, args)
+            if _is_device(self.context):
+                self._overload_func = self.typing_for_device
             self._impl_cache[key] = self._build_impl(key, args, kws)
         return self._impl_cache[key]
+
+
+def _is_device(context: Any) -> bool:
+    """Whether this typing context is that of Numba's CUDA target, built in or of the package numba-cuda."""
+    return type(context).__module__.startswith("numba.cuda")
 
 
 def _options(function: OpenFunction, signature: tuple[Any, ...]) -> dict[str, Any]:
@@ -262,9 +296,9 @@ def _options(function: OpenFunction, signature: tuple[Any, ...]) -> dict[str, An
     }
 
 
-def _compiled_form(function: OpenFunction, signature: tuple[Any, ...]) -> Callable[..., Any] | None:
+def _compiled_form(function: OpenFunction, signature: tuple[Any, ...], device: bool) -> Callable[..., Any] | None:
     classes = [_class_of(t) for t in signature[: function.on]]
-    implementation = None if None in classes else function.choose(tuple(c for c in classes if c is not None))
+    implementation = None if None in classes else function.choose(tuple(c for c in classes if c is not None), device)
     if implementation is None:
         return None
     precisions = {p for t in signature for p in _precisions(t)}

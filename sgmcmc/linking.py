@@ -17,12 +17,19 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager
 from numba.core.registry import CPUDispatcher
 
-__all__ = ["part_jit"]
+__all__ = ["device_jit", "part_jit"]
 
 
 def part_jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """``numba.jit`` for parts."""
     return lambda function: _PartDispatcher(function, targetoptions=options, pipeline_class=_PartCompiler)
+
+
+def device_jit(**_options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Numba's decorator for functions on a GPU; the options of `part_jit` are for the CPU."""
+    from numba import cuda
+
+    return cuda.jit(device=True)  # type: ignore[no-any-return]
 
 
 class _PartDispatcher(CPUDispatcher):  # type: ignore[misc]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgmcmc import checks
-from sgmcmc.dispatch import leaf
+from sgmcmc.dispatch import implements, leaf
 
 __all__ = [
     "GRADIENT_NOISE",
@@ -71,6 +71,22 @@ def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
         c0, c1, c2, c3 = (b >> _32) ^ c1 ^ k0, b & _LOW, (a >> _32) ^ c3 ^ k1, a & _LOW
         k0, k1 = (k0 + _WEYL[0]) & _LOW, (k1 + _WEYL[1]) & _LOW
     return np.uint32(c0), np.uint32(c1), np.uint32(c2), np.uint32(c3)
+
+
+@implements(philox, device=True)
+def _(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
+    # A GPU multiplies words of 32 bits: 20 wide products in all, where 64-bit lanes would take three times as many.
+    c0, c1, c2, c3 = np.uint32(c0), np.uint32(c1), np.uint32(c2), np.uint32(c3)
+    k0, k1 = np.uint32(k0), np.uint32(k1)
+    for _ in range(10):
+        a, b = _MULTIPLIERS[0] * np.uint64(c0), _MULTIPLIERS[1] * np.uint64(c2)
+        c0, c2 = (
+            np.uint32(c1 ^ np.uint32(k0 ^ np.uint32(b >> _32))),
+            np.uint32(c3 ^ np.uint32(k1 ^ np.uint32(a >> _32))),
+        )
+        c1, c3 = np.uint32(b), np.uint32(a)
+        k0, k1 = np.uint32((np.uint64(k0) + _WEYL[0]) & _LOW), np.uint32((np.uint64(k1) + _WEYL[1]) & _LOW)
+    return c0, c1, c2, c3
 
 
 @leaf

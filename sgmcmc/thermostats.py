@@ -127,9 +127,10 @@ MEMORY = 1000.0  # steps that the first guess μ = σ_p is worth
 
 
 @leaf
-def learning_gain(step):
+def learning_gain(exemplar, step):
     """The weight of the sample at this step in running means whose weights grow like t: 2/t in the long run, per step."""
-    return min(1.0, 2.0 * LEARN_EVERY / (step + MEMORY))
+    gain = like(exemplar, 2 * LEARN_EVERY) / (like(exemplar, step) + MEMORY)
+    return gain if gain < 1.0 else like(exemplar, 1)
 
 
 @open_function(inline=False, fastmath=LOOP)
@@ -272,13 +273,13 @@ def _(thermostat, loss, i, dim, heat, step, h):
 def _(thermostat, loss, i, dim, heat, step, h):
     # A sample of `learn` stands for LEARN_EVERY steps; so much power is the heat, spread over them.
     power = heat / (h * like(h, LEARN_EVERY)) if h > 0.0 else h
-    share = like(h, learning_gain(step)) / sharers(thermostat, dim)
+    share = learning_gain(h, step) / sharers(thermostat, dim)
     loss[i % loss.size] += thermostat.adaptive * share * power
 
 
 @implements(learn, PerCoordinate)
 def _(thermostat, kinetics, temperature, floor, state, back, ahead, step):
-    gain = like(thermostat.gamma, learning_gain(step))
+    gain = learning_gain(thermostat.gamma, step)
     for i in range(state.p.size):
         power, bend = power_and_bend(
             kinetics, state.p[i], state.xi[i], state.center[i], state.bend[i], temperature, back, ahead
@@ -288,7 +289,7 @@ def _(thermostat, kinetics, temperature, floor, state, back, ahead, step):
 
 @implements(learn, PerChain)
 def _(thermostat, kinetics, temperature, floor, state, back, ahead, step):
-    gain = like(thermostat.gamma, learning_gain(step))
+    gain = learning_gain(thermostat.gamma, step)
     powers, bends = gain - gain, gain - gain
     for i in range(state.p.size):
         power, bend = power_and_bend(
