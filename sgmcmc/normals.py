@@ -15,7 +15,7 @@ from sgmcmc.dispatch import implements, leaf, loop, open_function
 from sgmcmc.elementary import log_of_ordinary, sin_cos_eighth
 from sgmcmc.philox import words
 
-__all__ = ["fill_normals", "normal_pair", "uniform", "unit"]
+__all__ = ["fill_normals", "four_normals", "normal_pair", "uniform", "unit"]
 
 _10, _12, _32 = np.uint64(10), np.uint64(12), np.uint64(32)
 _ONE, _TWO_52 = np.uint64(0x3FF0000000000000), np.uint64(0x4330000000000000)  # the bits of 1.0 and of 2^52
@@ -121,11 +121,11 @@ def normal_pair(w0: Any, w1: Any, w2: Any, w3: Any, like: Any) -> Any:
 
 
 @open_function
-def _four_normals(like: Any, stream: Any, step: Any, group: Any, purpose: Any) -> Any:
+def four_normals(like: Any, stream: Any, step: Any, group: Any, purpose: Any) -> Any:
     """The normals of the coordinates 4 group to 4 group + 3."""
 
 
-@implements(_four_normals, np.float32)
+@implements(four_normals, np.float32)
 def _(like: Any, stream: Any, step: Any, group: Any, purpose: Any) -> Any:
     w0, w1, w2, w3 = words(stream, step, group, purpose, 0)
     z0, z1 = _pair(like, w0, w1, w2, w3)
@@ -133,7 +133,7 @@ def _(like: Any, stream: Any, step: Any, group: Any, purpose: Any) -> Any:
     return z0, z1, z2, z3
 
 
-@implements(_four_normals, np.float64)
+@implements(four_normals, np.float64)
 def _(like: Any, stream: Any, step: Any, group: Any, purpose: Any) -> Any:
     w0, w1, w2, w3 = words(stream, step, 2 * group, purpose, 0)
     z0, z1 = _pair(like, w0, w1, w2, w3)
@@ -176,7 +176,7 @@ def fill_normals(out: Any, stream: Any, step: Any, purpose: Any, first: Any) -> 
 def _fill_row(row: Any, stream: Any, step: Any, purpose: Any, group: Any) -> Any:
     like = row.dtype.type(0)
     for i in range(row.size // 4):
-        z0, z1, z2, z3 = _four_normals(like, stream, step, group + i, purpose)
+        z0, z1, z2, z3 = four_normals(like, stream, step, group + i, purpose)
         row[4 * i] = z0
         row[4 * i + 1] = z1
         row[4 * i + 2] = z2
@@ -214,4 +214,4 @@ def _four_of_many_steps(z: Any, count: Any, stream: Any, step: Any, purpose: Any
     z0, z1, z2, z3 = z[0], z[1], z[2], z[3]
     like = z.dtype.type(0)
     for i in range(count):
-        z0[i], z1[i], z2[i], z3[i] = _four_normals(like, stream, step + np.uint64(i), group, purpose)
+        z0[i], z1[i], z2[i], z3[i] = four_normals(like, stream, step + np.uint64(i), group, purpose)

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sgmcmc import checks
-from sgmcmc.engines import cpu, crew, python
+from sgmcmc.engines import cpu, crew, cuda, python
+from sgmcmc.engines.cuda_state import choose_device
 from sgmcmc.engines.plan import Plan, make_plan
 from sgmcmc.integrators import State
 from sgmcmc.kinetics import Overdamped
@@ -60,6 +61,7 @@ def sample(
         is a small cloud around 0.
     thin : keep every so many steps.
     dtype : np.float64 or np.float32, for everything in the run.
+    device : "cpu", "cuda", or "auto": a GPU if one is usable, else the CPU; ``trace.info["device"]`` says which.
     threads : None is as many as there are cores (for a plain Python gradient always one).
     on_divergence : "raise" a DivergenceError, or "drop" the chain and go on with the others.
     gradient_noise : B; adds N(0, 2B) to every coordinate of the gradient, for studies of gradient noise.
@@ -68,6 +70,7 @@ def sample(
     Ctrl-C ends the run early and returns the draws so far, of equal number for all chains.
     """
     _check(sampler, device)
+    chosen, why = _device(device, model)
     dim, n_rows = _check_model(model)
     draws = checks.integer("draws", draws, 1)
     warmup = checks.integer("warmup", warmup, 0)
@@ -99,10 +102,18 @@ def sample(
     crew_chains = _start(sampler, init, seed, chains, dim, kind, out)
 
     begin = time.perf_counter()
-    job.advance(crew_chains[0], job.buffers(crew_chains[0]), 0)  # compiles, or loads from the disk cache
+    fleets = None if chosen == "cpu" else cuda.fleets(job, crew_chains, seed)
+    if fleets is None:
+        job.advance(crew_chains[0], job.buffers(crew_chains[0]), 0)  # compiles, or loads from the disk cache
+    else:
+        n_threads = len(fleets)
+        for fleet in fleets:
+            fleet.advance([0], 0)
     compiled = time.perf_counter()
     before = sum(c.step for c in crew_chains)
-    interrupted = _run(job, crew_chains, n_threads, progress, on_divergence, sampler)
+    interrupted = _run(job, crew_chains, n_threads, progress, on_divergence, sampler, fleets)
+    for fleet in fleets if fleets is not None else ():
+        fleet.finish()
     seconds = time.perf_counter() - compiled
 
     return _collect(
@@ -115,7 +126,8 @@ def sample(
             "model": repr(model),
             "seed": seed,
             "dtype": np.dtype(kind).name,
-            "device": "cpu",
+            "device": chosen,
+            "device_reason": why,
             "threads": n_threads,
             "steps": sum(c.step for c in crew_chains) - before,
             "warmup": warmup,
@@ -140,7 +152,16 @@ def _check(sampler: Any, device: Any) -> None:
         raise TypeError(
             f"sampler={sampler!r} is not a Sampler; give SGLD(...), SGHMC(...), SGNHT(...), SGMGT(...) or SGMGTD(...)"
         )
-    checks.one_of("device", device, ("cpu", "auto"))
+    checks.one_of("device", device, ("cpu", "cuda", "auto"))
+
+
+def _device(device: str, model: Any) -> tuple[str, str]:
+    """Where to run, and why; a Python gradient runs on the CPU."""
+    if device == "auto" and isinstance(model, PythonPotential):
+        return "cpu", "the gradient is computed by Python"
+    if device == "cuda":
+        cuda.check_model_for_device(model)
+    return choose_device(device)
 
 
 def _check_model(model: Any) -> tuple[int, int]:
@@ -242,20 +263,26 @@ def _continue(
 
 
 def _run(
-    job: crew.Job, chains: list[crew.Chain], threads: int, progress: bool, on_divergence: str, sampler: Sampler
+    job: crew.Job,
+    chains: list[crew.Chain],
+    threads: int,
+    progress: bool,
+    on_divergence: str,
+    sampler: Sampler,
+    tasks: list[cuda.Fleet] | None,
 ) -> bool:
     def diverged(chain: crew.Chain) -> None:
         if on_divergence == "raise" or all(c.diverged is not None for c in chains):
             raise _divergence(chain, sampler)
 
     if not progress:
-        return _outcome(crew.run(job, chains, threads, lambda done: None, diverged), chains, sampler)
+        return _outcome(crew.run(job, chains, threads, lambda done: None, diverged, tasks), chains, sampler)
     from tqdm.auto import tqdm  # a tenth of a second that a run without a bar does not pay
 
     total = sum(job.end - c.step for c in chains)
     label = f"{len(chains)} chain{'s' if len(chains) > 1 else ''}"
     with tqdm(total=total, unit="step", unit_scale=True, desc=label, mininterval=0.2) as bar:
-        interrupted = crew.run(job, chains, threads, lambda done: bar.update(done) and None, diverged)
+        interrupted = crew.run(job, chains, threads, lambda done: bar.update(done) and None, diverged, tasks)
     return _outcome(interrupted, chains, sampler)
 
 

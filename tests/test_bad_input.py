@@ -93,7 +93,7 @@ SAMPLE = [
     ),
     (lambda: sample(dtype="float16"), ValueError, "dtype='float16' is unknown; choose np.float32 or np.float64"),
     (lambda: sample(dtype="double double"), ValueError, "dtype='double double' is unknown"),
-    (lambda: sample(device="gpu"), ValueError, "device='gpu' is unknown; choose one of 'cpu'"),
+    (lambda: sample(device="gpu"), ValueError, "device='gpu' is unknown; choose one of 'cpu', 'cuda', 'auto'"),
     (
         lambda: sample(on_divergence="ignore"),
         ValueError,

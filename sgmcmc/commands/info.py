@@ -35,7 +35,9 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "simd", _simd(llvm.get_host_cpu_features())
     yield "jit", "off (NUMBA_DISABLE_JIT is set)" if numba.config.DISABLE_JIT else "on"
     yield "kernel cache", _cache_path()
-    yield "cuda", "not used by this version (CPU only)"
+    from sgmcmc.engines.cuda_state import find_state
+
+    yield "cuda", str(find_state())
 
 
 def _cpu_name() -> str:

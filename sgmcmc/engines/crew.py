@@ -10,7 +10,7 @@ import heapq
 import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
@@ -118,12 +118,15 @@ def run(
     threads: int,
     progress: Callable[[int], None],
     diverged: Callable[[Chain], None],
+    tasks: Sequence[Task] | None = None,
 ) -> bool:
     """Bring all chains to the end of the plan. Gives back whether it was interrupted by Ctrl-C.
 
     `progress` is told how many steps were done, `diverged` of every chain that diverges (and may raise); both on this thread.
+    `tasks` are who runs the chains; None is groups of them on the CPU.
     """
-    tasks = [Task(job, group) for group in split(chains, 4 * threads)]
+    if tasks is None:
+        tasks = [Task(job, group) for group in split(chains, 4 * threads)]
     queue = [(0, i) for i in range(len(tasks))]
     running: dict[Future[int], int] = {}
     with ThreadPoolExecutor(threads) as pool:

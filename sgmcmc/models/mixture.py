@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc.checks import finite_array
 from sgmcmc.dispatch import implements, loop
 from sgmcmc.elementary import exp, log
-from sgmcmc.potentials import Model, add_energy, add_gradient
+from sgmcmc.potentials import Model, add_energy, add_gradient, add_gradient_within, scratch_size
 
 __all__ = ["GaussianMixture"]
 
@@ -91,7 +91,21 @@ def _fill_levels(model: Any, theta: Any, levels: Any) -> Any:
 
 @implements(add_gradient, GaussianMixture, allocates=True)
 def _(model: Any, theta: Any, rows: Any, out: Any) -> None:
-    shares = np.empty_like(model.log_peaks)
+    _add_pulls(model, theta, np.empty_like(model.log_peaks), out)
+
+
+@implements(add_gradient_within, GaussianMixture)
+def _(model: Any, theta: Any, rows: Any, scratch: Any, out: Any) -> None:
+    _add_pulls(model, theta, scratch, out)
+
+
+@implements(scratch_size, GaussianMixture)
+def _(model: Any) -> Any:
+    return model.log_peaks.size
+
+
+@loop
+def _add_pulls(model: Any, theta: Any, shares: Any, out: Any) -> Any:
     largest, total = _fill_levels(model, theta, shares), 0.0
     for k in range(shares.size):
         shares[k] = exp(shares[k] - largest)

@@ -11,7 +11,7 @@ from sgmcmc.checks import integer
 from sgmcmc.dispatch import implements, loop
 from sgmcmc.elementary import exp, log
 from sgmcmc.models.design import Columns, design, draws_of, responses
-from sgmcmc.potentials import Model, add_energy, add_gradient
+from sgmcmc.potentials import Model, add_energy, add_gradient, add_gradient_within, scratch_size
 from sgmcmc.priors import Gaussian, require_prior
 
 __all__ = ["SoftmaxRegression"]
@@ -124,6 +124,34 @@ def _(model: Any, theta: Any, rows: Any, out: Any) -> None:
         for j in range(x.size):
             for k in range(z.size):
                 G[j, k] += x[j] * z[k]  # ∂/∂W_jk = x_j (P(y = k) − [y_i = k])
+
+
+@implements(scratch_size, SoftmaxRegression)
+def _(model: Any) -> Any:
+    return model.classes
+
+
+@implements(add_gradient_within, SoftmaxRegression)
+def _(model: Any, theta: Any, rows: Any, scratch: Any, out: Any) -> None:
+    # The same sums without views of another shape, which θ and `out` have only where they are contiguous.
+    classes, features = model.classes, model.X.shape[1]
+    for i in rows:
+        for k in range(classes):
+            z = theta[k] - theta[k]
+            for j in range(features):
+                z += model.X[i, j] * theta[j * classes + k]
+            scratch[k] = z
+        largest = scratch[0]
+        for k in range(1, classes):
+            largest = max(largest, scratch[k])
+        total = largest - largest
+        for k in range(classes):
+            scratch[k] = exp(scratch[k] - largest)
+            total += scratch[k]
+        for k in range(classes):
+            error = scratch[k] / total - (1.0 if k == model.y[i] else 0.0)
+            for j in range(features):
+                out[j * classes + k] += model.X[i, j] * error
 
 
 @implements(add_energy, SoftmaxRegression, allocates=True)

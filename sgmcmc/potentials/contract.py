@@ -16,18 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.checks import integer
-from sgmcmc.dispatch import LOOP, implements_by_type, loop, open_function
+from sgmcmc.dispatch import LOOP, implements, implements_by_type, loop, open_function
 from sgmcmc.kernels import kernel
 from sgmcmc.priors import Flat, energy, slope
 
 __all__ = [
     "add_energy",
     "add_gradient",
+    "add_gradient_within",
     "add_prior_gradient",
     "check_model",
     "dim_of",
     "energy_of",
     "estimate",
+    "estimate_within",
     "full_energy",
     "full_gradient",
     "gradient_of",
@@ -35,6 +37,7 @@ __all__ = [
     "prior_energy",
     "prior_of",
     "rows_of",
+    "scratch_size",
     "selection",
     "weigh",
 ]
@@ -43,6 +46,27 @@ __all__ = [
 @open_function(on=1, inline=False, fastmath=LOOP)
 def add_gradient(model: Any, theta: Any, rows: Any, out: Any) -> Any:
     """out += Σ_{i in rows} ∇(−log p(y_i | θ)); `rows` are int64 indices that may repeat, all arrays are contiguous."""
+
+
+@open_function(on=1, inline=False, fastmath=LOOP)
+def add_gradient_within(model: Any, theta: Any, rows: Any, scratch: Any, out: Any) -> Any:
+    """`add_gradient` without allocation, for GPUs: `scratch` has room for `scratch_size(model)` numbers, no array need be
+    contiguous."""
+
+
+@open_function
+def scratch_size(model: Any) -> Any:
+    """How many numbers `add_gradient_within` wants to keep beside its result, in plain Python."""
+
+
+@implements(add_gradient_within)
+def _(model: Any, theta: Any, rows: Any, scratch: Any, out: Any) -> None:
+    add_gradient(model, theta, rows, out)
+
+
+@implements(scratch_size)
+def _(model: Any) -> Any:
+    return 0
 
 
 @open_function(on=1, inline=False, fastmath=LOOP)
@@ -103,6 +127,15 @@ def estimate(model: Any, theta: Any, rows: Any, weight: Any, out: Any) -> Any:
     for j in range(out.size):
         out[j] = 0.0
     add_gradient(model, theta, rows, out)
+    weigh(model, theta, weight, out)
+
+
+@loop
+def estimate_within(model: Any, theta: Any, rows: Any, weight: Any, scratch: Any, out: Any) -> Any:
+    """`estimate`, without allocation."""
+    for j in range(out.size):
+        out[j] = 0.0
+    add_gradient_within(model, theta, rows, scratch, out)
     weigh(model, theta, weight, out)
 
 

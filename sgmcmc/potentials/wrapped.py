@@ -14,7 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc.checks import integer
 from sgmcmc.dispatch import implements
 from sgmcmc.kernels import fingerprint, kernel
-from sgmcmc.potentials.contract import add_gradient, point, prior_energy, selection, weigh
+from sgmcmc.potentials.contract import (
+    add_gradient,
+    add_gradient_within,
+    point,
+    prior_energy,
+    scratch_size,
+    selection,
+    weigh,
+)
 from sgmcmc.potentials.model import Model
 from sgmcmc.potentials.probing import as_gradient, check_energy_form, fills_out, probe
 from sgmcmc.priors import Flat, require_prior
@@ -196,6 +204,11 @@ def _class_for(gradient: Any, fills: bool, base: Any) -> Any:
         adapter = _ADAPTERS[base is _DataFields, fills](gradient)
         adapter.__module__ = gradient.py_func.__module__  # the user's code, so kernels fingerprint it as such
         implements(add_gradient, cls, allocates=True)(adapter)
+        if fills:
+            within = (_filled_within if base is _DataFields else _filled_free_within)(gradient)
+            within.__module__ = gradient.py_func.__module__
+            implements(add_gradient_within, cls, allocates=True)(within)
+            implements(scratch_size, cls)(_dim_of)
         setattr(home, name, cls)
     return getattr(home, name)
 
@@ -223,6 +236,32 @@ def _filled_free(user: Any) -> Any:
             out[j] += part[j]
 
     return adapter
+
+
+def _filled_within(user: Any) -> Any:
+    def adapter(model: Any, theta: Any, rows: Any, scratch: Any, out: Any) -> None:
+        for j in range(out.size):
+            scratch[j] = 0.0
+        user(theta, model.data, rows, scratch)
+        for j in range(out.size):
+            out[j] += scratch[j]
+
+    return adapter
+
+
+def _filled_free_within(user: Any) -> Any:
+    def adapter(model: Any, theta: Any, rows: Any, scratch: Any, out: Any) -> None:
+        for j in range(out.size):
+            scratch[j] = 0.0
+        user(theta, scratch)
+        for j in range(out.size):
+            out[j] += scratch[j]
+
+    return adapter
+
+
+def _dim_of(model: Any) -> int:
+    return int(model.dim)
 
 
 def _returned(user: Any) -> Any:

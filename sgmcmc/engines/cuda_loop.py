@@ -1,0 +1,171 @@
+"""The chain loop of one CUDA thread: rows, gradient, noise, update, record, for as many steps as a chunk has.
+
+The same open functions in the same order on the same random numbers as `sgmcmc.engines.cpu.run_steps`; only the memory is
+another. Arrays of all chains are shaped (coordinate, chain), so that neighbouring threads read neighbouring numbers, and a
+chain sees its column. Nothing allocates. Sums are of the precision of the run, compensated, and read by the host after
+each chunk.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from sgmcmc.dispatch import implements, leaf, like, loop, open_function
+from sgmcmc.engines.cpu import copy, is_finite, work
+from sgmcmc.integrators import Moment, Noise, State, is_turn
+from sgmcmc.minibatch import FullData, choose
+from sgmcmc.normals import four_normals
+from sgmcmc.potentials import estimate_within
+from sgmcmc.rng import GRADIENT_NOISE, NOISE_P, NOISE_THETA, NOISE_XI, Stream
+from sgmcmc.update import advance_block, begin
+
+__all__ = ["Chunk", "Common", "Room", "run_thread"]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+
+class Common(NamedTuple):
+    """What all chains have in common: the sampler, the model, its gradient, and how long a chain's arrays are."""
+
+    dynamics: Any
+    model: Any
+    gradient: Any  # cpu.Gradient
+    sizes: Any  # State of lengths
+    rows: Any  # how many rows a step looks at
+    memory: Any
+    scratch: Any
+
+
+class Room(NamedTuple):
+    """The scratch space of all chains, (length, chain); arrays that a run does not use have length 1."""
+
+    noise_p: Any
+    noise_theta: Any
+    noise_xi: Any
+    gradient: Any
+    gradient_noise: Any
+    rows: Any
+    memory: Any
+    scratch: Any
+    origin: Any  # θ when recording began
+    sums: Any  # (4, chains): Σ p K'/d and Σ (θ − origin)·∇U/d, and what rounding has lost of each
+
+
+class Chunk(NamedTuple):
+    """Which steps: those of `step_sizes` from number `step` on; the first `recorded` of `kept` are recorded."""
+
+    step: Any
+    before: Any
+    step_sizes: Any
+    steps: Any
+    kept: Any
+    recorded: Any
+    first_measured: Any
+    fresh: Any  # whether momenta are still to be drawn
+
+
+@open_function
+def rows_column(minibatch, chain):
+    """Where a chain's rows are: all chains share the full data set."""
+
+
+@implements(rows_column)
+def _(minibatch, chain):
+    return chain
+
+
+@implements(rows_column, FullData)
+def _(minibatch, chain):
+    return 0 * chain
+
+
+@loop
+def fill_column(out, stream, step, purpose):
+    """out[j] = the normal of coordinate j in this step."""
+    zero = out[0] - out[0] if out.size > 0 else out.dtype.type(0)
+    for group in range((out.size + 3) // 4):
+        z = four_normals(zero, stream, step, group, purpose)
+        for j in range(min(4, out.size - 4 * group)):
+            out[4 * group + j] = (z[0] if j == 0 else z[1]) if j < 2 else (z[2] if j == 2 else z[3])
+
+
+@loop
+def fill_step_noise(dynamics, noise, stream, step):
+    """The normals of one step; only the kinds that are needed."""
+    if noise.p.size > 0:
+        fill_column(noise.p, stream, step, NOISE_P)
+    if dynamics.sigma_theta > 0.0:
+        fill_column(noise.theta, stream, step, NOISE_THETA)
+    if noise.xi.size > 0 and (dynamics.sigma_xi > 0.0 or is_turn(dynamics.resample_thermostat, step)):
+        fill_column(noise.xi, stream, step, NOISE_XI)
+
+
+@loop
+def find_gradient_within(gradient, model, theta, rows, memory, normals, scratch, stream, step, out):
+    """∇Ũ(θ) into `out`: minibatch, then the noise and the clipping that were asked for."""
+    choose(gradient.minibatch, gradient.n_rows, stream, step, memory, rows)
+    estimate_within(model, theta, rows, gradient.weight, scratch, out)
+    if gradient.noise > 0.0:
+        amplitude = math.sqrt(2.0 * gradient.noise)
+        fill_column(normals, stream, step, GRADIENT_NOISE)
+        for i in range(out.size):
+            out[i] += amplitude * normals[i]
+    for i in range(out.size):
+        out[i] = min(max(out[i], -gradient.clip), gradient.clip) if out[i] == out[i] else out[i]
+
+
+@leaf
+def compensated(total, lost, x):
+    """total + x, and what rounding took away (Kahan)."""
+    y = x - lost
+    result = total + y
+    return result, (result - total) - y
+
+
+@loop
+def run_thread(common, state, room, chunk, key0, key1, number, chain, out):
+    """Chain `number`, whose arrays are column `chain`, through a chunk. Gives back how many of its steps were finite.
+
+    `out` is (draw, coordinate, chain).
+    """
+    dynamics, gradient, sizes = common.dynamics, common.gradient, common.sizes
+    stream = Stream(key0, key1, number)
+    own = State(
+        state.theta[: sizes.theta, chain],
+        state.p[: sizes.p, chain],
+        state.xi[: sizes.xi, chain],
+        state.center[: sizes.center, chain],
+        state.loss[: sizes.loss, chain],
+        state.bend[: sizes.bend, chain],
+        state.pending[: sizes.pending, chain],
+    )
+    theta = own.theta
+    noise = Noise(
+        room.noise_p[: sizes.p, chain], room.noise_theta[: sizes.theta, chain], room.noise_xi[: sizes.xi, chain]
+    )
+    slope, origin, sums = room.gradient[: sizes.theta, chain], room.origin[: sizes.theta, chain], room.sums[:4, chain]
+    normals = room.gradient_noise[: (sizes.theta if gradient.noise > 0.0 else 0), chain]
+    rows = room.rows[: common.rows, rows_column(gradient.minibatch, chain)]
+    memory, scratch = room.memory[: common.memory, chain], room.scratch[: common.scratch, chain]
+    before, recorded = chunk.before, 0
+    if chunk.fresh:
+        begin(dynamics, own.p, stream)
+    for t in range(chunk.steps):
+        now, h = chunk.step + t, chunk.step_sizes[t]
+        fill_step_noise(dynamics, noise, stream, now)
+        find_gradient_within(gradient, common.model, theta, rows, memory, normals, scratch, stream, now, slope)
+        if now == chunk.first_measured:
+            copy(theta, origin)
+        elif now > chunk.first_measured:
+            sums[1], sums[3] = compensated(sums[1], sums[3], work(theta, origin, slope))
+        virial = advance_block(dynamics, dynamics.scale, own, slope, noise, stream, Moment(now, before, h, 0))
+        before = h
+        if now > chunk.first_measured:
+            sums[0], sums[2] = compensated(sums[0], sums[2], virial / like(virial, theta.size))
+        if not is_finite(own):
+            return t
+        if recorded < chunk.recorded and chunk.kept[recorded] == now:
+            copy(theta, out[recorded, :, chain])
+            recorded += 1
+    return chunk.steps

@@ -1,0 +1,150 @@
+"""What the CUDA tests run: samplers by kinetics, integrator and thermostat, and models, all of three coordinates or so."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+import sgmcmc as sg
+from sgmcmc.dispatch import implements
+from sgmcmc.integrators import BAOAB, Euler, SymmetricSplitting
+from sgmcmc.kinetics import curvature, energy, velocity
+from sgmcmc.potentials import add_gradient
+
+rng = np.random.default_rng(3)
+X = rng.normal(size=(22, 3))
+Y = (rng.random(22) < 0.5).astype(float)
+
+
+class Quartic(NamedTuple):
+    """A kinetics of one's own, whose momentum law is tabulated: K = p²/2 + p⁴/4."""
+
+    bend: float
+
+
+@implements(energy, Quartic)
+def _(kinetics, p):
+    return 0.5 * p * p + 0.25 * kinetics.bend * p * p * p * p
+
+
+@implements(velocity, Quartic)
+def _(kinetics, p):
+    return p + kinetics.bend * p * p * p
+
+
+@implements(curvature, Quartic)
+def _(kinetics, p):
+    return 1.0 + 3.0 * kinetics.bend * p * p
+
+
+class Ring(NamedTuple):
+    """A model of one's own: U = (|θ|² − r²)²/4."""
+
+    radius: float
+    dim: int
+
+
+@implements(add_gradient, Ring, allocates=False)
+def _(model, theta, rows, out):
+    square = theta[0] - theta[0]
+    for j in range(theta.size):
+        square += theta[j] * theta[j]
+    for j in range(theta.size):
+        out[j] += (square - model.radius * model.radius) * theta[j]
+
+
+@numba.njit
+def residuals(theta, data, rows, out):
+    X, y = data
+    for i in rows:
+        r = -y[i]
+        for j in range(theta.size):
+            r += X[i, j] * theta[j]
+        for j in range(theta.size):
+            out[j] += r * X[i, j]
+
+
+@numba.njit
+def bowl(theta, out):
+    for j in range(theta.size):
+        out[j] = theta[j]
+
+
+KINETICS = {
+    "gaussian": sg.kinetics.Gaussian(1.5),
+    "laplace": sg.kinetics.MonomialGamma(1.0),
+    "root": sg.kinetics.MonomialGamma(2.0),
+    "general": sg.kinetics.MonomialGamma(1.5),
+    "relativistic": sg.kinetics.Relativistic(1.0, 2.0),
+    "own": Quartic(0.5),
+}
+INTEGRATORS = {"euler": Euler(), "symmetric": SymmetricSplitting(), "baoab": BAOAB()}
+THERMOSTATS: dict[str, Any] = {
+    "fixed": None,
+    "coordinate": sg.thermostats.NoseHoover(1.0),
+    "chain": sg.thermostats.NoseHoover(1.0, per="chain"),
+}
+
+
+def sampler(kinetics: str, integrator: str, thermostat: str) -> sg.Sampler:
+    """Everything is in it that the parts allow: all noises, fresh momenta and thermostats within a few steps."""
+    steered = THERMOSTATS[thermostat] is not None
+    return sg.Sampler(
+        0.05,
+        kinetics=KINETICS[kinetics],
+        integrator=INTEGRATORS[integrator],
+        thermostat=THERMOSTATS[thermostat],
+        sigma_theta=0.1,
+        sigma_xi=0.2 if steered else 0.0,
+        resample_momentum=3,
+        resample_thermostat=4 if steered else None,
+        temperature=0.8,
+        scale=np.array([1.0, 0.5, 2.0]),
+    )
+
+
+LOGISTIC = sg.models.LogisticRegression(X, Y)
+GAUSS = sg.models.Gaussian([1.0, -2.0, 0.5], [1.0, 4.0, 0.25])
+SAMPLERS = {"-".join(names): sampler(*names) for names in itertools.product(KINETICS, INTEGRATORS, THERMOSTATS)}
+SAMPLERS |= {
+    f"overdamped-{name}": sg.Sampler(0.05, kinetics=None, sigma_theta=1.0, integrator=integrator)
+    for name, integrator in INTEGRATORS.items()
+}
+SAMPLERS |= {
+    "SGLD": sg.SGLD(0.1),
+    "SGHMC": sg.SGHMC(0.1, 2.0, noise_estimate=0.5),
+    "SGNHT": sg.SGNHT(0.1),
+    "SGMGT": sg.SGMGT(0.05, a=1.0, resample_momentum=3, resample_thermostat=4),
+    "SGMGTD": sg.SGMGTD(0.05, a=2.0, resample_momentum=3, resample_thermostat=4),
+    "decay": sg.SGNHT(sg.schedules.PolynomialDecay(0.1)),
+    "cyclical": sg.SGNHT(sg.schedules.Cyclical(0.1, 4)),
+}
+
+MODELS = {
+    "dense": (sg.models.Gaussian([1.0, -2.0, 0.5], np.cov(X.T)), {}),
+    "mixture": (sg.models.GaussianMixture(X[:4], [0.5, 1.0, 1.5, 2.0]), {}),
+    "five wells": (sg.models.FiveWell(), {}),
+    "linear": (sg.models.LinearRegression(X, Y, 0.7, prior=sg.priors.Laplace(2.0)), {"batch_size": 5}),
+    "logistic": (sg.models.LogisticRegression(X, Y), {"batch_size": 7}),
+    "different rows": (sg.models.LogisticRegression(X, Y), {"batch_size": 6, "minibatch": "no-replacement"}),
+    "shuffled rows": (sg.models.LogisticRegression(X, Y), {"batch_size": 6, "minibatch": "shuffle"}),
+    "all rows": (sg.models.LogisticRegression(X, Y, prior=sg.priors.LogGamma(2.0)), {}),
+    "softmax": (sg.models.SoftmaxRegression(X, np.arange(22) % 3), {"batch_size": 5}),
+    "ring": (Ring(1.5, 3), {}),
+    "own with data": (sg.Potential(residuals, 3, (X, Y), prior=sg.priors.Gaussian(2.0)), {"batch_size": 5}),
+    "own without": (sg.Potential(bowl, 3), {}),
+    "noisy": (GAUSS, {"gradient_noise": 0.5, "clip_gradient": 1.0}),
+    "thinned": (GAUSS, {"thin": 2}),
+}
+
+RUN = {"draws": 5, "warmup": 3, "chains": 3, "seed": 2**40 + 8, "init": 0.5, "threads": 1, "progress": False}
+
+
+def runs(kind: Any) -> dict[str, tuple[Any, sg.Sampler, dict[str, Any]]]:
+    """(model, sampler, options) by name."""
+    common = RUN | {"dtype": kind}
+    found = {f"sampler {name}": (GAUSS, one, common) for name, one in SAMPLERS.items()}
+    return found | {f"model {name}": (model, sg.SGNHT(0.02), common | more) for name, (model, more) in MODELS.items()}

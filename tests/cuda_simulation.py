@@ -1,0 +1,107 @@
+"""Run by test_cuda_simulator in a process of its own: every case in the CUDA simulator and in the loop of the CPU engine.
+
+Both run as plain Python here, so a comparison of all cases takes seconds; test_nojit holds plain Python to the machine code.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+
+import numpy as np
+from cuda_cases import GAUSS, LOGISTIC, RUN, runs
+
+import sgmcmc as sg
+from sgmcmc.dispatch import simulate_device
+from sgmcmc.engines import cpu, crew, cuda, cuda_kernels
+
+
+def difference(one: np.ndarray, two: np.ndarray) -> float:
+    """The largest difference, relative to the largest number."""
+    if one.shape != two.shape or one.dtype != two.dtype or not np.isfinite(two).all():
+        return float("inf")
+    return float(np.abs(one - two).max(initial=0.0) / max(1.0, np.abs(one).max(initial=0.0)))
+
+
+def compare(model, sampler, options) -> dict[str, float]:
+    simulate_device(False)
+    here = sg.sample(model, sampler, **options)
+    simulate_device(True)
+    there = sg.sample(model, sampler, **options, device="cuda")
+    assert there.info["device"] == "cuda"
+    found = {"draws": difference(here.draws, there.draws), "moves": float(np.abs(np.diff(there.draws, axis=1)).min())}
+    found |= {name: difference(value, there.final[name]) for name, value in here.final.items()}
+    for name in ("kinetic_temperature", "configurational_temperature"):
+        one, two = np.nan_to_num(getattr(here, name)), np.nan_to_num(getattr(there, name))
+        found[name] = difference(one, two)
+    return found
+
+
+def rows_and_shapes() -> dict[str, bool]:
+    """Whether rows are the CPU's, bit for bit, and draws do not depend on blocks, chunks, chains or catching up."""
+    found = {}
+    for kind in ("replacement", "no-replacement", "shuffle"):
+        options = RUN | {"batch_size": 6, "minibatch": kind}
+        seen: dict[str, np.ndarray] = {}
+        original = cuda.Fleet.finish
+
+        def finish(fleet, original=original, seen=seen):
+            seen["cuda"] = np.array(fleet.room.rows)
+            original(fleet)
+
+        advance = crew.Job.advance
+
+        def watched(job, chain, buffers, count, advance=advance, seen=seen):
+            done = advance(job, chain, buffers, count)
+            seen[f"cpu{chain.number}"] = buffers.rows.copy()
+            return done
+
+        cuda.Fleet.finish, crew.Job.advance = finish, watched
+        simulate_device(False)
+        sg.sample(LOGISTIC, sg.SGNHT(0.02), **options)
+        simulate_device(True)
+        sg.sample(LOGISTIC, sg.SGNHT(0.02), **options, device="cuda")
+        cuda.Fleet.finish, crew.Job.advance = original, advance
+        found[f"rows {kind}"] = all((seen["cuda"][:, i] == seen[f"cpu{i}"]).all() for i in range(3))
+    return found | shapes()
+
+
+def shapes() -> dict[str, bool]:
+    options = RUN | {"chains": 7, "device": "cuda"}
+    whole = sg.sample(GAUSS, sg.SGNHT(0.1), **options)
+    found = {}
+    standard = cuda.Fleet.__init__.__defaults__
+    for block in (1, 4, 32):
+        cuda.Fleet.__init__.__defaults__ = (None, block)
+        found[f"block {block}"] = bool((sg.sample(GAUSS, sg.SGNHT(0.1), **options).draws == whole.draws).all())
+    cuda.Fleet.__init__.__defaults__ = standard
+    found["chain alone"] = bool(
+        (sg.sample(GAUSS, sg.SGNHT(0.1), **options | {"chains": 2}).draws == whole.draws[:2]).all()
+    )
+    cuda.DRAWS_AT_ONCE, kept = 1, cuda.DRAWS_AT_ONCE
+    found["one draw at once"] = bool((sg.sample(GAUSS, sg.SGNHT(0.1), **options).draws == whole.draws).all())
+    cuda.DRAWS_AT_ONCE = kept
+    devices, cuda_kernels.devices = cuda_kernels.devices, lambda: [None, None, None]
+    found["three devices"] = bool((sg.sample(GAUSS, sg.SGNHT(0.1), **options).draws == whole.draws).all())
+    cuda_kernels.devices = devices
+    first = sg.sample(GAUSS, sg.SGNHT(0.1), **options | {"draws": 2})
+    rest = sg.sample(GAUSS, sg.SGNHT(0.1), **options | {"draws": 3, "warmup": 0, "init": first})
+    found["resumed"] = bool((rest.draws == whole.draws[:, 2:]).all())
+    bad = options | {"init": np.array([[0.5] * 3] * 6 + [[1e308] * 3]), "on_divergence": "drop"}
+    with warnings.catch_warnings():  # of every thread; np.errstate is of this one alone
+        warnings.simplefilter("ignore")
+        dropped = sg.sample(GAUSS, sg.SGNHT(3.0), **bad)
+        simulate_device(False)
+        on_cpu = sg.sample(GAUSS, sg.SGNHT(3.0), **bad | {"device": "cpu"})
+    found["divergence"] = dropped.info["diverged"] == on_cpu.info["diverged"] != {}
+    return found
+
+
+if __name__ == "__main__":
+    cpu.run_chunk = cpu.run_steps  # as Python: an open function that is not compiled
+    wanted = sys.argv[1]
+    if wanted == "shapes":
+        print(json.dumps(rows_and_shapes()))
+    else:
+        print(json.dumps({name: compare(*run) for name, run in runs(np.dtype(wanted).type).items()}))

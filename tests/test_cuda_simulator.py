@@ -1,0 +1,86 @@
+"""The CUDA kernels in Numba's simulator are the CPU's loop: every kinetics, integrator, thermostat, model and minibatch.
+
+States agree to 1e-12 in double precision, where they are equal but for the order of a few sums, and to 1e-6 in single.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+TOLERANCE = {"float64": 1e-12, "float32": 1e-6}
+
+
+def simulate(what: str, script: str = "cuda_simulation.py", folder: Path = HERE) -> dict:
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(HERE)}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(folder / script), what],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_every_case_is_the_loop_of_the_cpu(precision):
+    cases = simulate(precision)
+    assert len(cases) >= 78
+    wrong = {}
+    for name, found in cases.items():
+        assert found.pop("moves") > 0.0, name
+        assert found.keys() >= {"draws", "theta", "p", "xi", "center", "loss", "bend", "pending", "step", "before"}
+        off = {part: size for part, size in found.items() if not size <= TOLERANCE[precision]}
+        if off:
+            wrong[name] = off
+    assert wrong == {}
+
+
+def test_rows_are_the_cpus_and_draws_do_not_depend_on_blocks_chunks_devices_or_interruptions():
+    found = simulate("shapes")
+    assert len(found) == 11
+    assert {name for name, right in found.items() if not right} == set()
+
+
+MUTANTS = {  # the first is none: a copy that is right must pass. What is wrong: (file, text, other text, what to run)
+    "nothing": ("cuda_loop.py", "range(chunk.steps)", "range(chunk.steps)", "shapes"),
+    "one step too many": ("cuda_loop.py", "range(chunk.steps)", "range(chunk.steps + 1)", "shapes"),
+    "missing guard": ("cuda_kernels.py", "    if i < which.size:", "    if i >= 0:", "shapes"),
+    "chain and coordinate swapped": (
+        "cuda_loop.py",
+        "Stream(key0, key1, number)",
+        "Stream(key0, number, key1)",
+        "shapes",
+    ),
+    "column of a neighbour": ("cuda_loop.py", "state.p[: sizes.p, chain]", "state.p[: sizes.p, 0]", "shapes"),
+    "rows of a neighbour": ("cuda_loop.py", "    return chain\n", "    return 0 * chain\n", "shapes"),
+}
+
+
+@pytest.mark.parametrize("name", list(MUTANTS))
+def test_a_mutant_is_caught_by_the_simulator(name, tmp_path):
+    file, text, other, what = MUTANTS[name]
+    copy = tmp_path / "sgmcmc"
+    source = HERE.parent / "sgmcmc"
+    for path in source.rglob("*.py"):
+        target = copy / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    victim = copy / "engines" / file
+    assert text in victim.read_text()
+    victim.write_text(victim.read_text().replace(text, other))
+    script = tmp_path / "cuda_simulation.py"  # beside the copy: the directory of a script comes first in sys.path
+    script.write_bytes((HERE / "cuda_simulation.py").read_bytes())
+    try:
+        right = all(simulate(what, folder=tmp_path).values())
+    except AssertionError:
+        right = False  # it did not even run
+    assert right == (text == other)
