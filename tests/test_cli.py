@@ -76,7 +76,7 @@ def test_info_tells_what_a_bug_report_needs(capsys):
     )
     assert {"sgmcmc", "numba", "llvmlite", "numpy", "scipy", "python", "platform", "cpu", "cores", "simd"} <= set(facts)
     assert facts["numpy"] == np.__version__
-    assert facts["cuda"] == "not used by this version (CPU only)"
+    assert facts["cuda"].startswith(("ready", "simulator", "no driver", "no device", "broken install", "not installed"))
     assert facts["jit"].startswith(("on", "off"))
 
 

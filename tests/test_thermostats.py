@@ -196,12 +196,18 @@ def test_without_gradient_noise_an_adaptive_centre_stays_near_sigma_p():
 
 
 def test_the_gain_of_learning_vanishes_like_two_over_t():
-    gains = np.array([thermostats.learning_gain(t) for t in range(0, 10**6, thermostats.LEARN_EVERY)])
+    gains = np.array([thermostats.learning_gain(1.0, t) for t in range(0, 10**6, thermostats.LEARN_EVERY)])
     assert gains.max() <= 1.0
     assert gains[-1] * 1e6 / (2 * thermostats.LEARN_EVERY) == pytest.approx(1.0, rel=2e-3)
     assert not any(thermostats.is_learning(NoseHoover(center="fixed"), t) for t in range(20))
     learning = [t for t in range(30) if thermostats.is_learning(NoseHoover(center="adaptive"), t)]
     assert learning == list(range(0, 30, thermostats.LEARN_EVERY))
+
+
+def test_the_gain_in_single_precision_is_the_gain_in_double_rounded():
+    steps = [*range(0, 10**5, 7), *range(2**24 - 5000, 2**24 - 1000, 7)]
+    gains = [thermostats.learning_gain(np.float32(1.0), t) for t in steps]
+    assert gains == [np.float32(thermostats.learning_gain(1.0, t)) for t in steps]
 
 
 @pytest.mark.parametrize("per", ["coordinate", "chain"])

@@ -1,0 +1,169 @@
+"""Compile CUDA kernels on a machine without a GPU: to PTX by Numba and NVVM, to machine code by ptxas, and run the PTX here.
+
+`PtxKernels` stands in for `sgmcmc.engines.cuda_kernels`: memory is the host's, a launch runs PTX on the CPU. With it
+``sg.sample(..., device="cuda")`` goes all its way, but for the hardware.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from ptx_cpu import Module
+
+REQUIRED = os.environ.get("SGMCMC_REQUIRE", "").split(",")
+
+
+def unavailable(tier: str, reason: str) -> None:
+    """Skip; or fail, where the environment says that this tier must be there."""
+    if tier in REQUIRED:
+        pytest.fail(f"SGMCMC_REQUIRE has {tier}, but {reason}")
+    pytest.skip(reason)
+
+
+def prepare() -> str | None:
+    """Make Numba compile device functions without a device; gives back what is in the way, if anything is."""
+    try:
+        import numba.cuda.dispatcher
+        from numba import cuda
+
+        # The one private name: a device function asks the current device for its compute capability.
+        numba.cuda.dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(8, 0))
+        cuda.compile_ptx(lambda: None, (), cc=(8, 0))
+    except Exception as error:
+        return f"PTX cannot be compiled: {' '.join(str(error).split())[:200]}"
+    return None
+
+
+def ptx_of(kernel: Any, arguments: tuple[Any, ...], capability: tuple[int, int] = (8, 0)) -> str:
+    """The PTX of a kernel for arguments of these types."""
+    from numba import cuda
+
+    return str(cuda.compile_ptx(kernel, tuple(numba.typeof(a) for a in arguments), cc=capability)[0])
+
+
+def find_ptxas() -> str | None:
+    """The assembler: that of the same installation first, since it must be as new as the PTX."""
+    site = Path(numba.__file__).parent.parent
+    wheels = sorted(site.glob("nvidia/**/bin/ptxas"))
+    return str(wheels[0]) if wheels else shutil.which("ptxas")
+
+
+class Assembled(NamedTuple):
+    """What ptxas says of a kernel."""
+
+    registers: int
+    stack: int
+    spills: int  # bytes, stored and loaded
+    shared: int
+
+
+def assemble(ptx: str, architecture: str) -> Assembled:
+    """Assemble PTX to machine code."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "kernel.ptx")
+        source.write_text(ptx)
+        command = [
+            str(find_ptxas()),
+            f"-arch={architecture}",
+            "-v",
+            str(source),
+            "-o",
+            str(Path(folder, "kernel.cubin")),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    text = done.stderr + done.stdout
+
+    def numbers(pattern: str) -> list[int]:
+        return [int(n) for n in re.findall(pattern, text)]
+
+    return Assembled(
+        max(numbers(r"Used (\d+) registers")),
+        max(numbers(r"(\d+) bytes stack frame")),
+        sum(numbers(r"(\d+) bytes spill")),
+        max(numbers(r"(\d+) bytes smem"), default=0),
+    )
+
+
+class PtxKernels:
+    """Kernels that run as PTX on the CPU; `change` may tamper with the PTX."""
+
+    simulated = False
+
+    def __init__(self, change: Any = None) -> None:
+        from sgmcmc.engines import cuda_kernels
+
+        self.chain_kernel = cuda_kernels.chain_per_thread
+        self.change = change
+        self.modules: dict[Any, Module] = {}
+        self.sources: list[str] = []
+        self.launches = 0
+
+    def devices(self) -> list[Any]:
+        return [None]
+
+    def on(self, device: Any) -> Any:
+        return contextlib.nullcontext()
+
+    def upload(self, array: Any) -> Any:
+        return np.array(array)
+
+    def download(self, array: Any) -> Any:
+        return np.array(array)
+
+    def fill(self, array: Any, value: Any) -> None:
+        array.fill(value)
+
+    def launch(self, kernel: Any, threads: int, block: int, arguments: tuple[Any, ...]) -> None:
+        key = kernel, tuple(numba.typeof(a) for a in arguments)
+        if key not in self.modules:
+            ptx = ptx_of(kernel, arguments)
+            self.sources.append(ptx)
+            self.modules[key] = Module(ptx if self.change is None else self.change(ptx))
+        self.launches += 1
+        self.modules[key].launch(-(-threads // block), block, arguments)
+
+
+@contextlib.contextmanager
+def ptx_in_place_of_a_gpu(kernels: PtxKernels) -> Any:
+    """Within it, device="cuda" runs PTX on the CPU."""
+    from sgmcmc.engines import cuda
+
+    sampling = sys.modules["sgmcmc.sampling"]
+    saved = cuda.fleets, sampling.choose_device
+    cuda.fleets = lambda job, chains, seed: [cuda.Fleet(job, chains, seed, kernels)]
+    sampling.choose_device = lambda device: (device, "PTX on the CPU")
+    try:
+        yield
+    finally:
+        cuda.fleets, sampling.choose_device = saved
+
+
+class CaughtError(Exception):
+    """Holds the arguments of a first launch."""
+
+
+def launch_arguments(model: Any, sampler: Any, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    """The kernel and the arguments that `sample` would launch it with."""
+    import sgmcmc as sg
+
+    class Catching(PtxKernels):
+        def launch(self, kernel: Any, threads: int, block: int, arguments: tuple[Any, ...]) -> None:
+            raise CaughtError(kernel, arguments)
+
+    with ptx_in_place_of_a_gpu(Catching()), pytest.raises(CaughtError) as caught:
+        sg.sample(model, sampler, **options, device="cuda")
+    kernel, arguments = caught.value.args
+    return kernel, arguments

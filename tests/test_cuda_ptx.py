@@ -1,0 +1,161 @@
+"""Kernels as PTX: what compiles, what the assembler makes of it, and what it draws when it runs, here, on the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cuda_cases import GAUSS, LOGISTIC, MODELS, RUN, SAMPLERS
+from cuda_compiling import (
+    PtxKernels,
+    assemble,
+    find_ptxas,
+    launch_arguments,
+    prepare,
+    ptx_in_place_of_a_gpu,
+    ptx_of,
+    unavailable,
+)
+from scipy import stats
+
+import sgmcmc as sg
+from sgmcmc.philox import philox
+from sgmcmc.testing.statistics import kolmogorov, p_bound, z_bound, z_of_chains
+
+BUDGET = 255  # registers; what a thread may have at all. Zero spills is the stronger condition.
+PRECISIONS = {np.float64: 1e-12, np.float32: 1e-5}
+CASES = {
+    "SGLD": (GAUSS, SAMPLERS["SGLD"], {}),
+    "SGNHT": (GAUSS, SAMPLERS["SGNHT"], {}),
+    "SGMGT": (LOGISTIC, SAMPLERS["SGMGT"], {"batch_size": 7}),
+    "SGMGTD": (LOGISTIC, SAMPLERS["SGMGTD"], {"batch_size": 7, "minibatch": "shuffle"}),
+    "general": (LOGISTIC, SAMPLERS["general-symmetric-chain"], {"batch_size": 7, "minibatch": "no-replacement"}),
+    "relativistic": (GAUSS, SAMPLERS["relativistic-euler-coordinate"], {"gradient_noise": 0.5, "clip_gradient": 1.0}),
+    "tabulated": (GAUSS, SAMPLERS["own-baoab-fixed"], {}),
+    **{name: (MODELS[name][0], sg.SGNHT(0.02), MODELS[name][1]) for name in ("mixture", "softmax", "own with data")},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiler():
+    trouble = prepare()
+    if trouble is not None:
+        unavailable("ptx", trouble)
+
+
+@pytest.mark.parametrize("kind", list(PRECISIONS))
+@pytest.mark.parametrize("name", list(CASES))
+def test_a_kernel_takes_the_steps_of_the_cpu_without_spills_and_single_precision_stays_single(name, kind):
+    model, sampler, more = CASES[name]
+    options = RUN | more | {"dtype": kind}
+    kernels = PtxKernels()
+    here = sg.sample(model, sampler, **options)
+    with ptx_in_place_of_a_gpu(kernels):
+        there = sg.sample(model, sampler, **options, device="cuda")
+    assert kernels.launches > 1
+    assert np.abs(np.diff(there.draws, axis=1)).min() > 0.0
+    np.testing.assert_allclose(there.draws, here.draws, rtol=PRECISIONS[kind], atol=PRECISIONS[kind])
+    for part, value in here.final.items():
+        np.testing.assert_allclose(there.final[part], value, rtol=PRECISIONS[kind], atol=PRECISIONS[kind], err_msg=part)
+    np.testing.assert_allclose(there.configurational_temperature, here.configurational_temperature, rtol=1e-4)
+    (ptx,) = kernels.sources
+    assert (".f64" in ptx) == (kind is np.float64)
+    if find_ptxas() is None:
+        unavailable("ptxas", "there is no ptxas")
+    made = assemble(ptx, "sm_80")
+    assert made.spills == 0, made
+    assert made.registers <= BUDGET
+
+
+def test_kernels_are_assembled_for_newer_devices_too():
+    if find_ptxas() is None:
+        unavailable("ptxas", "there is no ptxas")
+    for name in ("SGNHT", "SGMGTD"):
+        model, sampler, more = CASES[name]
+        ptx = ptx_of(*launch_arguments(model, sampler, RUN | more | {"dtype": np.float32}), capability=(9, 0))
+        assert "sm_90" in ptx
+        assert assemble(ptx, "sm_90").spills == 0
+
+
+def philox_kernel(out):
+    words = philox(out[0], out[1], out[2], out[3], out[4], out[5])
+    out[0], out[1], out[2], out[3] = words[0], words[1], words[2], words[3]
+
+
+def test_philox_has_twenty_wide_multiplications_and_gives_the_known_answer():
+    from ptx_cpu import Module
+
+    out = np.array([0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, 0xA4093822, 0x299F31D0], np.uint32)
+    ptx = ptx_of(philox_kernel, (out,))
+    assert ptx.count("mul.wide.u32") == 20
+    Module(ptx).launch(1, 1, (out,))
+    assert out[:4].tolist() == [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]
+
+
+def test_a_bare_literal_is_seen_in_the_ptx():
+    def bare(x):
+        x[0] = 0.3 * x[0]
+
+    assert ".f64" in ptx_of(bare, (np.ones(1, np.float32),))
+
+
+def test_a_dictionary_in_a_kernel_does_not_compile():
+    def with_a_dictionary(x):
+        table = {1: 2.0}
+        x[0] = table[1]
+
+    with pytest.raises(Exception, match=r"(?s)dict|Dict"):
+        ptx_of(with_a_dictionary, (np.ones(1),))
+
+
+def wrong_weyl(ptx: str) -> str:
+    """Another constant in Philox's key schedule (−1640531527 is 0x9E3779B9)."""
+    assert "-1640531527" in ptx
+    return ptx.replace("-1640531527", "-1640531525")
+
+
+def test_a_wrong_constant_in_the_ptx_is_seen_by_its_draws():
+    here = sg.sample(GAUSS, SAMPLERS["SGLD"], **RUN)
+    with ptx_in_place_of_a_gpu(PtxKernels(wrong_weyl)):
+        there = sg.sample(GAUSS, SAMPLERS["SGLD"], **RUN, device="cuda")
+    assert np.abs(here.draws - there.draws).max() > 0.01
+
+
+# ---- laws: 14 checks per precision at the bounds of sgmcmc.testing -----------------------------------------------------------
+
+
+def findings(kind: type, temperature: float = 1.0) -> dict[str, float]:
+    """How far, in units of its bound, each marginal of θ, p and ξ is from the law at T = 1, on the PTX path."""
+    chains, T = 1024, 1.0
+    sampler = sg.SGNHT(0.1, temperature=temperature)
+    options = {"draws": 300, "warmup": 300, "thin": 5, "chains": chains, "seed": 12, "progress": False, "dtype": kind}
+    with ptx_in_place_of_a_gpu(PtxKernels()):
+        trace = sg.sample(GAUSS, sampler, **options, init={"theta": GAUSS.mean, "xi": 1.0}, device="cuda")
+    draws = trace.draws.astype(np.float64)
+    z, p = z_bound(14), p_bound(14)
+    found = {}
+    for j in range(3):
+        centred, variance = draws[:, :, j] - GAUSS.mean[j], T * GAUSS.covariance[j]
+        found[f"mean {j}"] = abs(z_of_chains(centred, 0.0)) / z
+        found[f"variance {j}"] = abs(z_of_chains(centred**2, variance)) / z
+        law = stats.norm(0.0, np.sqrt(variance)).cdf
+        found[f"theta {j}"] = np.log(kolmogorov(centred[:, -1], law)) / np.log(p)
+        found[f"p {j}"] = np.log(kolmogorov(trace.final["p"][:, j], stats.norm(0.0, np.sqrt(T)).cdf)) / np.log(p)
+    xi, gamma = trace.final["xi"], sampler.thermostat.gamma
+    law = stats.norm(sampler.sigma_p, np.sqrt(gamma * T / (1 if xi.shape[1] == 3 else 3))).cdf
+    found["xi"] = np.log(kolmogorov(xi[:, 0], law)) / np.log(p)
+    found["kinetic temperature"] = abs(z_of_chains(trace.kinetic_temperature[:, None], T)) / z
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(PRECISIONS))
+def test_the_marginals_are_right_on_the_ptx_path(kind):
+    found = findings(kind)
+    assert len(found) == 14
+    assert {name: size for name, size in found.items() if not size < 1.0} == {}
+
+
+@pytest.mark.slow
+def test_a_sampler_at_another_temperature_is_rejected_on_the_ptx_path():
+    found = findings(np.float32, temperature=1.15)
+    assert {name for name, size in found.items() if size > 1.0} >= {"variance 0", "variance 1", "kinetic temperature"}
