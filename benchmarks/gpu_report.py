@@ -61,7 +61,7 @@ def main() -> None:
     page = ROOT / "docs" / "gpu.md"
     before, _, rest = page.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
-    page.write_text(f"{before}{BEGIN}\n{'\n'.join(table)}\n{END}{after}")
+    page.write_text("\n".join([f"{before}{BEGIN}", *table, f"{END}{after}"]))
 
 
 if __name__ == "__main__":

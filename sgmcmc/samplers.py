@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from sgmcmc import checks
-from sgmcmc.integrators import BAOAB, Dynamics, Euler, State, SymmetricSplitting
+from sgmcmc.device import step as device_step
+from sgmcmc.integrators import BAOAB, Dynamics, Euler, Noise, State, SymmetricSplitting
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, curvature, with_momentum_law
 from sgmcmc.letters import Units
 from sgmcmc.rng import Stream, stream
@@ -179,13 +180,17 @@ class Sampler:
 
     def init(self, theta: ArrayLike, seed: int = 0, chain: int = 0, dtype: DTypeLike | None = None) -> ChainState:
         """The start of one chain: `state.theta` is where the first gradient is wanted."""
-        theta = np.asarray(theta)
+        on_device = device_step.is_device_array(theta)
+        theta = np.asarray(self._device.download(self._device.adopt(theta)) if on_device else theta)
         if dtype is None:
             dtype = theta.dtype if theta.dtype in (np.float32, np.float64) else np.float64
         start = checks.finite_array("theta", theta, 1).astype(precision(dtype))
         own, state = stream(seed, chain), self.start(start)
         if state.p.size:
             draw_momenta(self.dynamics(start.size, start.dtype), state.p, own)
+        if on_device:
+            device_step.check(self.dynamics(start.size, start.dtype))
+            state = device_step.upload_state(state, self._device)
         return ChainState(state, own, 0, 0.0)
 
     def start(self, theta: NDArray[Any], p: Any = None, xi: Any = None) -> State:
@@ -220,8 +225,13 @@ class Sampler:
         return State(*(a.size for a in state)) == self.sizes(state.theta.size)
 
     def step(self, state: ChainState, gradient: ArrayLike, inplace: bool = False) -> ChainState:
-        """Advance by one step, given the gradient of U at `state.theta`; with `inplace` the arrays of `state` are reused."""
+        """Advance by one step, given the gradient of U at `state.theta`; with `inplace` the arrays of `state` are reused.
+
+        A gradient with ``__cuda_array_interface__`` stays where it is: the state then lives on the device too.
+        """
         theta = state.arrays.theta
+        if device_step.is_device_array(gradient):
+            return self._step_on_device(state, gradient, inplace)
         g = np.ascontiguousarray(gradient, dtype=theta.dtype)
         if g.shape != theta.shape:
             raise ValueError(f"gradient has shape {g.shape}; give one number for each of the {theta.size} coordinates")
@@ -233,6 +243,31 @@ class Sampler:
         noise = noise_buffers(dynamics, theta.size, theta.dtype)
         before = theta.dtype.type(state.before)
         update_once(dynamics, arrays, g, noise, state.stream, np.int64(state.step), before, h)
+        return ChainState(arrays, state.stream, state.step + 1, float(h))
+
+    @cached_property
+    def _device(self) -> Any:
+        return device_step.Device()
+
+    @cached_property
+    def _on_device(self) -> dict[Any, Any]:
+        return {}  # what a device holds of this sampler, by size and precision
+
+    def _step_on_device(self, state: ChainState, gradient: Any, inplace: bool) -> ChainState:
+        theta, device = state.arrays.theta, self._device
+        dim, kind = theta.size, theta.dtype
+        shape, given = tuple(gradient.__cuda_array_interface__["shape"]), gradient.__cuda_array_interface__["typestr"]
+        if shape != (dim,) or np.dtype(given) != kind:
+            raise ValueError(f"gradient has shape {shape} and dtype {np.dtype(given)}; give ({dim},) of {kind}")
+        if (dim, kind) not in self._on_device:
+            dynamics = device_step.settled(self.dynamics(dim, kind))
+            room = Noise(*(device.upload(np.zeros(dim, kind)) for _ in range(3)))
+            self._on_device[dim, kind] = device_step.uploaded(dynamics, device.upload), room
+        dynamics, room = self._on_device[dim, kind]
+        arrays = state.arrays if inplace else State(*(device.upload(device.download(a)) for a in state.arrays))
+        h = kind.type(self.schedule.step_sizes(np.array([state.step]))[0])
+        place = (state.stream, np.int64(state.step), kind.type(state.before), h)
+        device_step.launch_step(device, dynamics, self.sizes(dim), arrays, gradient, room, *place)
         return ChainState(arrays, state.stream, state.step + 1, float(h))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any, NamedTuple
 
@@ -148,3 +149,36 @@ def runs(kind: Any) -> dict[str, tuple[Any, sg.Sampler, dict[str, Any]]]:
     common = RUN | {"dtype": kind}
     found = {f"sampler {name}": (GAUSS, one, common) for name, one in SAMPLERS.items()}
     return found | {f"model {name}": (model, sg.SGNHT(0.02), common | more) for name, (model, more) in MODELS.items()}
+
+
+class Foreign:
+    """A device array of another library, as far as anybody can tell; its memory is the host's."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = np.array(array)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        data = (self.array.ctypes.data, False)
+        return {"shape": self.array.shape, "typestr": self.array.dtype.str, "data": data, "version": 3}
+
+
+LENGTH = 10  # not a multiple of four
+
+
+def longer(one: sg.Sampler) -> sg.Sampler:
+    """The sampler for a vector of this length."""
+    return dataclasses.replace(one, scale=np.linspace(0.5, 2.0, LENGTH)) if isinstance(one.scale, np.ndarray) else one
+
+
+SINGLY = {n: longer(s) for n, s in SAMPLERS.items() if not isinstance(s.thermostat, sg.thermostats.PerChain)}
+
+
+def walk(one: sg.Sampler, kind: Any, place: Any, steps: int = 9) -> list[Any]:
+    """The states of a chain with ∇U = θ − 1, whose arrays `place` puts somewhere."""
+    state = one.init(place(np.linspace(-1.0, 1.0, LENGTH).astype(kind)), seed=2**40 + 3, chain=5)
+    found = []
+    for _ in range(steps):
+        state = one.step(state, place(np.asarray(state.theta) - kind(1.0)))
+        found.append([np.array(a) for a in state.arrays])
+    return found

@@ -10,9 +10,10 @@ import sys
 import warnings
 
 import numpy as np
-from cuda_cases import GAUSS, LOGISTIC, RUN, runs
+from cuda_cases import GAUSS, LOGISTIC, RUN, SINGLY, Foreign, runs, walk
 
 import sgmcmc as sg
+from sgmcmc import samplers
 from sgmcmc.dispatch import simulate_device
 from sgmcmc.engines import cpu, crew, cuda, cuda_kernels
 
@@ -98,10 +99,27 @@ def shapes() -> dict[str, bool]:
     return found
 
 
+def updates(kind) -> dict[str, float]:
+    """Largest differences between ask and tell on the host and on device arrays."""
+    samplers.update_once, samplers.draw_momenta = samplers.update_once.py_func, samplers.draw_momenta.py_func
+    found = {}
+    for name, one in SINGLY.items():
+        simulate_device(False)
+        here = walk(one, kind, lambda array: array)
+        simulate_device(True)
+        there = walk(one, kind, Foreign)
+        pairs = [(a, b) for old, new in zip(here, there, strict=True) for a, b in zip(old, new, strict=True) if a.size]
+        found[name] = max(difference(a, b) for a, b in pairs)
+        found[name] = found[name] if np.abs(there[-1][0] - there[0][0]).min() > 0.0 else float("inf")
+    return found
+
+
 if __name__ == "__main__":
     cpu.run_chunk = cpu.run_steps  # as Python: an open function that is not compiled
     wanted = sys.argv[1]
     if wanted == "shapes":
         print(json.dumps(rows_and_shapes()))
+    elif wanted.startswith("update"):
+        print(json.dumps(updates(np.dtype(wanted.split()[1]).type)))
     else:
         print(json.dumps({name: compare(*run) for name, run in runs(np.dtype(wanted).type).items()}))

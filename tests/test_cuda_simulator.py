@@ -50,6 +50,13 @@ def test_rows_are_the_cpus_and_draws_do_not_depend_on_blocks_chunks_devices_or_i
     assert {name for name, right in found.items() if not right} == set()
 
 
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_the_update_of_device_arrays_is_that_of_the_host(precision):
+    found = simulate(f"update {precision}")
+    assert len(found) >= 40
+    assert {name: size for name, size in found.items() if not size <= TOLERANCE[precision]} == {}
+
+
 MUTANTS = {  # the first is none: a copy that is right must pass. What is wrong: (file, text, other text, what to run)
     "nothing": ("cuda_loop.py", "range(chunk.steps)", "range(chunk.steps)", "shapes"),
     "one step too many": ("cuda_loop.py", "range(chunk.steps)", "range(chunk.steps + 1)", "shapes"),
@@ -60,6 +67,8 @@ MUTANTS = {  # the first is none: a copy that is right must pass. What is wrong:
         "Stream(key0, number, key1)",
         "shapes",
     ),
+    "coordinate guard": ("update_kernel.py", "    if low < sizes.theta:", "    if low >= 0:", "update float64"),
+    "normals of the first four": ("step.py", "stream, step, low)", "stream, step, 0)", "update float64"),
     "column of a neighbour": ("cuda_loop.py", "state.p[: sizes.p, chain]", "state.p[: sizes.p, 0]", "shapes"),
     "rows of a neighbour": ("cuda_loop.py", "    return chain\n", "    return 0 * chain\n", "shapes"),
 }
@@ -74,13 +83,14 @@ def test_a_mutant_is_caught_by_the_simulator(name, tmp_path):
         target = copy / path.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
-    victim = copy / "engines" / file
+    victim = copy / ("device" if file in ("update_kernel.py", "step.py") else "engines") / file
     assert text in victim.read_text()
     victim.write_text(victim.read_text().replace(text, other))
     script = tmp_path / "cuda_simulation.py"  # beside the copy: the directory of a script comes first in sys.path
     script.write_bytes((HERE / "cuda_simulation.py").read_bytes())
     try:
-        right = all(simulate(what, folder=tmp_path).values())
+        found = simulate(what, folder=tmp_path)
+        right = all(value is True or (value is not False and value < 1e-12) for value in found.values())
     except AssertionError:
         right = False  # it did not even run
     assert right == (text == other)

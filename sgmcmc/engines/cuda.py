@@ -8,21 +8,20 @@ shape.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sgmcmc.device.step import settled, uploaded
 from sgmcmc.engines.cpu import Gradient
 from sgmcmc.engines.crew import CHUNK_SECONDS, Chain, Job, Task, split
 from sgmcmc.engines.cuda_loop import Chunk, Common, Room
-from sgmcmc.integrators import Dynamics, State
-from sgmcmc.kinetics import as_linear, as_root, shape_of
+from sgmcmc.integrators import State
 from sgmcmc.minibatch import FullData, memory, row_buffer
 from sgmcmc.potentials import PythonPotential, scratch_size
 
-__all__ = ["Fleet", "check_model_for_device", "fleets", "settled"]
+__all__ = ["Fleet", "check_model_for_device", "fleets"]
 
 BLOCK = 64  # threads per block: few, since a chain holds many registers and blocks should reach every multiprocessor
 DRAWS_AT_ONCE = 1 << 26  # bytes of draws that wait on the device for the end of a chunk
@@ -34,13 +33,6 @@ def check_model_for_device(model: Any) -> None:
         raise TypeError(
             f"{model!r} is computed by Python and cannot run on a GPU; use device='cpu', or give a numba.njit gradient"
         )
-
-
-def settled(dynamics: Dynamics) -> Dynamics:
-    """The dynamics with the special form that its kinetics has: on a GPU every form not taken costs registers."""
-    shape = shape_of(dynamics.kinetics)
-    form = as_linear if shape == 1 else as_root
-    return dynamics if shape == 0 else dynamics._replace(kinetics=form(dynamics.kinetics))
 
 
 def fleets(job: Job, chains: list[Chain], seed: int) -> list[Fleet]:
@@ -180,12 +172,3 @@ def _row_columns(gradient: Gradient, rows: NDArray[np.int64], chains: int) -> ND
     if isinstance(gradient.minibatch, FullData):
         return rows[:, None].copy() if rows.size > 0 else np.zeros((1, 1), np.int64)
     return np.zeros((rows.size, chains), np.int64)
-
-
-def uploaded(value: Any, upload: Callable[[NDArray[Any]], Any]) -> Any:
-    """A part with its arrays on the device, recursively."""
-    if isinstance(value, tuple) and hasattr(value, "_make"):
-        return type(value)._make(uploaded(v, upload) for v in value)
-    if isinstance(value, tuple):
-        return tuple(uploaded(v, upload) for v in value)
-    return upload(value) if isinstance(value, np.ndarray) else value

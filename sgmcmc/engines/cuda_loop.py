@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from sgmcmc.device.noise import fill_column, fill_step_noise
 from sgmcmc.dispatch import implements, leaf, like, loop, open_function
 from sgmcmc.engines.cpu import copy, is_finite, work
-from sgmcmc.integrators import Moment, Noise, State, is_turn
+from sgmcmc.integrators import Moment, Noise, State
 from sgmcmc.minibatch import FullData, choose
-from sgmcmc.normals import four_normals
 from sgmcmc.potentials import estimate_within
-from sgmcmc.rng import GRADIENT_NOISE, NOISE_P, NOISE_THETA, NOISE_XI, Stream
+from sgmcmc.rng import GRADIENT_NOISE, Stream
 from sgmcmc.update import advance_block, begin
 
 __all__ = ["Chunk", "Common", "Room", "run_thread"]
@@ -81,34 +81,13 @@ def _(minibatch, chain):
 
 
 @loop
-def fill_column(out, stream, step, purpose):
-    """out[j] = the normal of coordinate j in this step."""
-    zero = out[0] - out[0] if out.size > 0 else out.dtype.type(0)
-    for group in range((out.size + 3) // 4):
-        z = four_normals(zero, stream, step, group, purpose)
-        for j in range(min(4, out.size - 4 * group)):
-            out[4 * group + j] = (z[0] if j == 0 else z[1]) if j < 2 else (z[2] if j == 2 else z[3])
-
-
-@loop
-def fill_step_noise(dynamics, noise, stream, step):
-    """The normals of one step; only the kinds that are needed."""
-    if noise.p.size > 0:
-        fill_column(noise.p, stream, step, NOISE_P)
-    if dynamics.sigma_theta > 0.0:
-        fill_column(noise.theta, stream, step, NOISE_THETA)
-    if noise.xi.size > 0 and (dynamics.sigma_xi > 0.0 or is_turn(dynamics.resample_thermostat, step)):
-        fill_column(noise.xi, stream, step, NOISE_XI)
-
-
-@loop
 def find_gradient_within(gradient, model, theta, rows, memory, normals, scratch, stream, step, out):
     """∇Ũ(θ) into `out`: minibatch, then the noise and the clipping that were asked for."""
     choose(gradient.minibatch, gradient.n_rows, stream, step, memory, rows)
     estimate_within(model, theta, rows, gradient.weight, scratch, out)
     if gradient.noise > 0.0:
         amplitude = math.sqrt(2.0 * gradient.noise)
-        fill_column(normals, stream, step, GRADIENT_NOISE)
+        fill_column(normals, stream, step, GRADIENT_NOISE, 0)
         for i in range(out.size):
             out[i] += amplitude * normals[i]
     for i in range(out.size):
@@ -153,7 +132,7 @@ def run_thread(common, state, room, chunk, key0, key1, number, chain, out):
         begin(dynamics, own.p, stream)
     for t in range(chunk.steps):
         now, h = chunk.step + t, chunk.step_sizes[t]
-        fill_step_noise(dynamics, noise, stream, now)
+        fill_step_noise(dynamics, noise, stream, now, 0)
         find_gradient_within(gradient, common.model, theta, rows, memory, normals, scratch, stream, now, slope)
         if now == chunk.first_measured:
             copy(theta, origin)

@@ -1,0 +1,98 @@
+"""CUDA at hand: what Numba lacks on its CUDA target, memory, and launches.
+
+Imported only when a GPU (or its simulator) is about to be used. Open functions reach the GPU as they are: `sgmcmc.dispatch`
+compiles them for whoever asks. In the simulator device memory is NumPy's, which tuples can hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import os
+import threading
+from typing import Any
+
+import numpy as np
+from numba import cuda, types
+from numba.extending import overload
+
+from sgmcmc.dispatch import simulate_device
+
+__all__ = ["adopt", "devices", "download", "fill", "host_view", "launch", "on", "simulated", "upload"]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+simulated = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "1"
+simulate_device(simulated)
+
+if not simulated:
+
+    @overload(np.sqrt, target="cuda")
+    def _square_root(x):
+        """Numba's CUDA target has the square root of `math` alone."""
+        return (lambda x: math.sqrt(x)) if isinstance(x, types.Float) else None
+
+    @overload(min, target="cuda")
+    def _smaller(x, y):
+        """Numba's own for the CPU takes any number of arguments, which its CUDA target cannot compile."""
+        return (lambda x, y: y if y < x else x) if isinstance(x, types.Number) else None
+
+    @overload(max, target="cuda")
+    def _larger(x, y):
+        return (lambda x, y: y if y > x else x) if isinstance(x, types.Number) else None
+
+
+# The simulator runs one kernel at a time; on GPUs each device has a thread of its own, and nobody waits for another.
+_one_at_a_time: Any = threading.Lock() if simulated else contextlib.nullcontext()
+
+
+def devices() -> list[Any]:
+    """The GPUs there are; one stand-in for the simulator."""
+    return [None] if simulated else list(cuda.gpus)
+
+
+def on(device: Any) -> Any:
+    """A context in which `device` is the current one."""
+    return contextlib.nullcontext() if device is None else device
+
+
+def upload(array: Any) -> Any:
+    """A copy on the device."""
+    return np.array(array) if simulated else cuda.to_device(array)
+
+
+def download(array: Any) -> Any:
+    """A copy on the host."""
+    return np.array(array) if simulated else array.copy_to_host()
+
+
+def fill(array: Any, value: Any) -> None:
+    """array[:] = value."""
+    if simulated:
+        array.fill(value)
+    else:
+        array.copy_to_device(np.full(array.shape, value, array.dtype))
+
+
+def adopt(array: Any) -> Any:
+    """A device array of another library, through ``__cuda_array_interface__``: the same memory, not a copy."""
+    return host_view(array) if simulated else cuda.as_cuda_array(array)
+
+
+def host_view(array: Any) -> Any:
+    """What `adopt` is where device memory is the host's."""
+    if isinstance(array, np.ndarray):
+        return array
+    interface = array.__cuda_array_interface__
+    dtype, shape = np.dtype(interface["typestr"]), interface["shape"]
+    memory = (ctypes.c_char * (dtype.itemsize * math.prod(shape))).from_address(interface["data"][0])
+    return np.frombuffer(memory, dtype).reshape(shape)
+
+
+def launch(kernel: Any, threads: int, block: int, arguments: tuple[Any, ...], stream: Any = 0) -> None:
+    """Run a kernel on at least so many threads. On the default stream wait for it; on a caller's, he does."""
+    with _one_at_a_time:
+        kernel[(threads + block - 1) // block, block, stream](*arguments)
+        if stream == 0:
+            cuda.synchronize()

@@ -1,0 +1,119 @@
+"""Ask and tell on a device: the step of a chain whose arrays, and whose gradient, live in a GPU's memory.
+
+The gradient is read where it is, through ``__cuda_array_interface__``, on its owner's stream; states are device arrays with
+that same interface. Every coordinate is on its own but for the number of its step, so a thermostat must be one per
+coordinate.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sgmcmc.device.noise import fill_step_noise
+from sgmcmc.dispatch import loop
+from sgmcmc.integrators import Dynamics, Moment, Noise, State
+from sgmcmc.kinetics import as_linear, as_root, shape_of
+from sgmcmc.letters import part
+from sgmcmc.thermostats import PerChain
+from sgmcmc.update import advance_block
+
+__all__ = ["advance_four", "is_device_array", "launch_step", "settled", "uploaded"]
+
+BLOCK = 128
+
+
+def is_device_array(value: Any) -> bool:
+    """Whether an array lives on a GPU."""
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def settled(dynamics: Dynamics) -> Dynamics:
+    """The dynamics with the special form that its kinetics has: on a GPU every form not taken costs registers."""
+    shape = shape_of(dynamics.kinetics)
+    form = as_linear if shape == 1 else as_root
+    return dynamics if shape == 0 else dynamics._replace(kinetics=form(dynamics.kinetics))
+
+
+def uploaded(value: Any, upload: Any) -> Any:
+    """A part with its arrays on the device, recursively."""
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return type(value)._make(uploaded(v, upload) for v in value)
+    if isinstance(value, tuple):
+        return tuple(uploaded(v, upload) for v in value)
+    return upload(value) if isinstance(value, np.ndarray) else value
+
+
+@loop
+def advance_four(
+    dynamics: Any,
+    sizes: Any,
+    state: Any,
+    gradient: Any,
+    noise: Any,
+    stream: Any,
+    step: Any,
+    before: Any,
+    h: Any,
+    low: Any,
+) -> Any:
+    """A step of the coordinates low … low + 3, those of them that there are."""
+    high = min(low + 4, sizes.theta)
+    a, b = min(low, sizes.p), min(high, sizes.p)
+    c, d = min(low, sizes.xi), min(high, sizes.xi)
+    own = State(
+        state.theta[low:high],
+        state.p[a:b],
+        state.xi[c:d],
+        state.center[c:d],
+        state.loss[c:d],
+        state.bend[c:d],
+        state.pending[min(low, sizes.pending) : min(high, sizes.pending)],
+    )
+    normals = Noise(noise.p[a:b], noise.theta[low:high], noise.xi[c:d])
+    fill_step_noise(dynamics, normals, stream, step, low)
+    moment = Moment(step, before, h, low)
+    advance_block(dynamics, part(dynamics.scale, low, high), own, gradient[low:high], normals, stream, moment)
+
+
+class Device:
+    """A device that launches updates; tests have one of their own, without a GPU."""
+
+    def __init__(self) -> None:
+        from sgmcmc.device import setup, update_kernel
+
+        self.upload, self.download, self.adopt = setup.upload, setup.download, setup.adopt
+        self._launch, self.kernel = setup.launch, update_kernel.update_kernel
+
+    def launch(self, threads: int, arguments: tuple[Any, ...], stream: Any) -> None:
+        self._launch(self.kernel, threads, BLOCK, arguments, stream)
+
+    def stream_of(self, array: Any) -> Any:
+        """The stream on which the owner of an array works, as far as he says."""
+        from numba import cuda
+
+        number = array.__cuda_array_interface__.get("stream")
+        return 0 if number is None else cuda.external_stream(number)
+
+
+def upload_state(state: State, device: Any) -> State:
+    """The arrays of a chain on the device; those that are empty get room for one number, as device memory must."""
+    return State(*(device.upload(a if a.size > 0 else np.zeros(1, a.dtype)) for a in state))
+
+
+def check(dynamics: Dynamics) -> None:
+    if isinstance(dynamics.thermostat, PerChain):
+        raise ValueError(
+            "thermostat per='chain' is driven by all coordinates together and cannot run on device arrays; "
+            "use NoseHoover(per='coordinate')"
+        )
+
+
+def launch_step(
+    device: Any, dynamics: Dynamics, sizes: State, state: State, gradient: Any, noise: Noise, *place: Any
+) -> None:
+    """One step, in place; `place` is the random stream, the number of the step, the step size before it and its own."""
+    threads = (sizes.theta + 3) // 4
+    arguments = (dynamics, sizes, state, device.adopt(gradient), noise, *place)
+    device.launch(threads, arguments, device.stream_of(gradient))
