@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import numba
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
@@ -30,8 +32,7 @@ KERNELS = {
 BEGIN, END = "<!-- written by benchmarks/gpu_report.py -->", "<!-- end -->"
 
 
-def rows() -> list[str]:
-    found = []
+def rows() -> Iterator[str]:
     for name, (model, sampler, more) in KERNELS.items():
         for kind in (np.float64, np.float32):
             kernel, arguments = launch_arguments(model, sampler, RUN | more | {"dtype": kind})
@@ -40,9 +41,14 @@ def rows() -> list[str]:
                 made = assemble(ptx, f"sm_{capability[0]}{capability[1]}")
                 wide, fused = ptx.count(".f64"), len(re.findall(r"\bfma\.", ptx))
                 cells = (name, np.dtype(kind).name, f"sm_{capability[0]}{capability[1]}", *made, wide, fused)
-                found.append("| " + " | ".join(str(c) for c in cells) + " |")
-                print(found[-1], flush=True)
-    return found
+                yield "| " + " | ".join(str(c) for c in cells) + " |"
+
+
+def write(table: list[str]) -> None:
+    page = ROOT / "docs" / "gpu.md"
+    before, _, rest = page.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    page.write_text("\n".join([f"{before}{BEGIN}", *table, f"{END}{after}"]))
 
 
 def main() -> None:
@@ -50,18 +56,16 @@ def main() -> None:
     if trouble is not None or find_ptxas() is None:
         raise SystemExit(trouble if trouble is not None else "there is no ptxas")
     said = subprocess.run([str(find_ptxas()), "--version"], capture_output=True, text=True, check=True).stdout
-    version = re.findall(r"V([\d.]+)", said)[0]
     table = [
-        f"Numba {__import__('numba').__version__}, ptxas {version}; spills are bytes stored and loaded.",
+        f"Numba {numba.__version__}, ptxas {re.findall(r'V([0-9.]+)', said)[0]}; spills are bytes stored and loaded.",
         "",
         "| kernel | precision | device | registers | stack | spills | shared | `.f64` in the PTX | fused multiplications |",
         "|---|---|---|---:|---:|---:|---:|---:|---:|",
-        *rows(),
     ]
-    page = ROOT / "docs" / "gpu.md"
-    before, _, rest = page.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    page.write_text("\n".join([f"{before}{BEGIN}", *table, f"{END}{after}"]))
+    for row in rows():
+        print(row, flush=True)
+        table.append(row)
+        write(table)  # after each, so that a run that is cut short leaves what it found
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cuda_cases import GAUSS, LOGISTIC, MODELS, RUN, SAMPLERS
+from cuda_cases import GAUSS, LOGISTIC, MODELS, RUN, SAMPLERS, SINGLY, Foreign, walk
 from cuda_compiling import (
     PtxKernels,
     assemble,
@@ -74,6 +74,49 @@ def test_kernels_are_assembled_for_newer_devices_too():
         ptx = ptx_of(*launch_arguments(model, sampler, RUN | more | {"dtype": np.float32}), capability=(9, 0))
         assert "sm_90" in ptx
         assert assemble(ptx, "sm_90").spills == 0
+
+
+class PtxDevice:
+    """Device memory that is the host's, and updates that run as PTX."""
+
+    def __init__(self) -> None:
+        from sgmcmc.device import setup, update_kernel
+
+        self.kernels, self.kernel = PtxKernels(), update_kernel.four_per_thread
+        self.upload = self.download = np.array
+        self.adopt = setup.host_view
+
+    def launch(self, threads, arguments, stream):
+        self.kernels.launch(self.kernel, threads, 2, arguments)
+
+    def stream_of(self, array):
+        return 0
+
+
+@pytest.mark.parametrize("kind", list(PRECISIONS))
+@pytest.mark.parametrize("name", ["SGLD", "root-symmetric-coordinate"])
+def test_the_update_of_device_arrays_is_that_of_the_host(name, kind, monkeypatch):
+    here = walk(SINGLY[name], kind, lambda array: array)
+    device = PtxDevice()
+    monkeypatch.setitem(SINGLY[name].__dict__, "_device", device)
+    monkeypatch.setitem(SINGLY[name].__dict__, "_on_device", {})
+    there = walk(SINGLY[name], kind, Foreign)
+    assert np.abs(there[-1][0] - there[0][0]).min() > 0.0
+    for old, new in zip(here, there, strict=True):
+        for a, b in zip(old, new, strict=True):
+            np.testing.assert_allclose(b[: a.size], a, rtol=PRECISIONS[kind], atol=PRECISIONS[kind])
+    (ptx,) = device.kernels.sources
+    assert (".f64" in ptx) == (kind is np.float64)
+    if find_ptxas() is None:
+        unavailable("ptxas", "there is no ptxas")
+    assert assemble(ptx, "sm_80").spills == 0
+
+
+def test_a_thermostat_per_chain_is_refused_on_device_arrays(monkeypatch):
+    one = SAMPLERS["gaussian-baoab-chain"]
+    monkeypatch.setitem(one.__dict__, "_device", PtxDevice())
+    with pytest.raises(ValueError, match=r"thermostat per='chain' .* use NoseHoover\(per='coordinate'\)"):
+        one.init(Foreign(np.zeros(3)))
 
 
 def philox_kernel(out):
