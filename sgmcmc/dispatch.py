@@ -61,7 +61,13 @@ class OpenFunction:
     """A function whose implementations are chosen by the types of its first `on` arguments."""
 
     def __init__(
-        self, stub: Callable[..., Any], on: int, inline: bool, fastmath: frozenset[str], elementwise: bool
+        self,
+        stub: Callable[..., Any],
+        on: int,
+        inline: bool,
+        fastmath: frozenset[str],
+        elementwise: bool,
+        called: bool = False,
     ) -> None:
         self.__name__ = stub.__name__
         self.__qualname__ = stub.__qualname__
@@ -72,6 +78,7 @@ class OpenFunction:
         self.inline = inline
         self.fastmath = fastmath
         self.elementwise = elementwise
+        self.called = called
         self.implementations: dict[tuple[type, ...], Callable[..., Any]] = {}
         self.device_forms: dict[tuple[type, ...], Callable[..., Any]] = {}
         self.allocates: dict[tuple[type, ...], bool] = {}
@@ -140,10 +147,18 @@ Decorator = Callable[[Callable[..., Any]], Any]
 
 @typing_overload
 def open_function(
-    stub: Callable[..., Any], *, on: int = ..., inline: bool = ..., fastmath: Any = ..., elementwise: bool = ...
+    stub: Callable[..., Any],
+    *,
+    on: int = ...,
+    inline: bool = ...,
+    fastmath: Any = ...,
+    elementwise: bool = ...,
+    called: bool = ...,
 ) -> Any: ...
 @typing_overload
-def open_function(*, on: int = ..., inline: bool = ..., fastmath: Any = ..., elementwise: bool = ...) -> Decorator: ...
+def open_function(
+    *, on: int = ..., inline: bool = ..., fastmath: Any = ..., elementwise: bool = ..., called: bool = ...
+) -> Decorator: ...
 def open_function(
     stub: Callable[..., Any] | None = None,
     *,
@@ -151,34 +166,45 @@ def open_function(
     inline: bool = True,
     fastmath: frozenset[str] = LEAF,
     elementwise: bool = False,
+    called: bool = False,
 ) -> Any:
     """Make an open function of a stub that has a name, arguments and a docstring, and no body.
 
     `on` is how many of the leading arguments choose the implementation. Scalar formulas are inlined by force (LLVM
     vectorises a loop only if nothing in it is a call); functions that hold loops of their own say ``inline=False``.
-    With ``elementwise=True`` a call from Python may have an array as its second argument, and gives one back.
+    With ``elementwise=True`` a call from Python may have an array as its second argument, and gives one back. With
+    ``called=True`` it is called on a GPU, where everything else is inlined: its registers are free again after it.
     """
     if stub is None:
-        return functools.partial(open_function, on=on, inline=inline, fastmath=fastmath, elementwise=elementwise)
-    function = OpenFunction(stub, on, inline, fastmath, elementwise)
+        return functools.partial(
+            open_function, on=on, inline=inline, fastmath=fastmath, elementwise=elementwise, called=called
+        )
+    function = OpenFunction(stub, on, inline, fastmath, elementwise, called)
     _OPEN_FUNCTIONS.append(function)
     return function
 
 
-def leaf(function: Callable[..., Any]) -> Any:
+@typing_overload
+def leaf(function: Callable[..., Any], *, called: bool = ...) -> Any: ...
+@typing_overload
+def leaf(*, called: bool = ...) -> Decorator: ...
+def leaf(function: Callable[..., Any] | None = None, *, called: bool = False) -> Any:
     """A scalar formula that serves every type: compiled with weak literals and inlined by force."""
-    return _closed(function, open_function(function, on=0))
+    if function is None:
+        return functools.partial(leaf, called=called)
+    return _closed(function, open_function(function, on=0, called=called))
 
 
 @typing_overload
-def loop(function: Callable[..., Any], *, allocates: bool = ...) -> Any: ...
+def loop(function: Callable[..., Any], *, allocates: bool = ..., called: bool = ...) -> Any: ...
 @typing_overload
-def loop(*, allocates: bool = ...) -> Decorator: ...
-def loop(function: Callable[..., Any] | None = None, *, allocates: bool = False) -> Any:
+def loop(*, allocates: bool = ..., called: bool = ...) -> Decorator: ...
+def loop(function: Callable[..., Any] | None = None, *, allocates: bool = False, called: bool = False) -> Any:
     """A loop over arrays that serves every type: compiled with weak literals, its sums free to be reordered."""
     if function is None:
-        return functools.partial(loop, allocates=allocates)
-    return _closed(function, open_function(function, on=0, inline=False, fastmath=LOOP), allocates)
+        return functools.partial(loop, allocates=allocates, called=called)
+    opened = open_function(function, on=0, inline=False, fastmath=LOOP, called=called)
+    return _closed(function, opened, allocates)
 
 
 def implements_by_type(function: OpenFunction, *on: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -265,7 +291,7 @@ class _ChosenByTypesAlone:
     _impl_cache: dict[Any, Any]
 
     def _get_jit_decorator(self) -> Any:
-        return device_jit if _is_device(self.context) else part_jit
+        return functools.partial(device_jit, self.function.called) if _is_device(self.context) else part_jit
 
     def _get_impl(self, args: Any, kws: Any) -> Any:
         key = self.context, tuple(args), tuple(kws.items())

@@ -159,7 +159,7 @@ def _log_pair(x: Any) -> Any:
     return high, low - (high - total)
 
 
-@leaf
+@leaf(called=True)
 def power(x: Any, y: Any) -> Any:
     """x^y for x >= 0, NaN for x < 0; 0^0 = inf^0 = 1, 0^y = inf for y < 0.
 

@@ -25,11 +25,32 @@ def part_jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return lambda function: _PartDispatcher(function, targetoptions=options, pipeline_class=_PartCompiler)
 
 
-def device_jit(**_options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Numba's decorator for functions on a GPU; the options of `part_jit` are for the CPU."""
+def device_jit(called: bool, **_options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Numba's decorator for functions on a GPU; the options of `part_jit` are for the CPU.
+
+    NVVM inlines all that it may. What is `called` stays a function of its own, so that its registers are free again after it.
+    """
     from numba import cuda
 
-    return cuda.jit(device=True)  # type: ignore[no-any-return]
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = cuda.jit(device=True)(function)
+        if called:
+            dispatcher.compile_device = _not_inlined(dispatcher.compile_device)
+        return dispatcher
+
+    return decorate
+
+
+def _not_inlined(compile_device: Callable[..., Any]) -> Callable[..., Any]:
+    def compile_and_mark(*arguments: Any) -> Any:
+        compiled = compile_device(*arguments)
+        for function in compiled.library._module.functions:
+            if not function.is_declaration:
+                function.attributes.discard("alwaysinline")
+                function.attributes.add("noinline")
+        return compiled
+
+    return compile_and_mark
 
 
 class _PartDispatcher(CPUDispatcher):  # type: ignore[misc]

@@ -120,7 +120,7 @@ def normal_pair(w0: Any, w1: Any, w2: Any, w3: Any, like: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------ normals in bulk
 
 
-@open_function
+@open_function(called=True)
 def four_normals(like: Any, stream: Any, step: Any, group: Any, purpose: Any) -> Any:
     """The normals of the coordinates 4 group to 4 group + 3."""
 

@@ -100,7 +100,7 @@ def _wide(high: Any, low: Any, n: Any, surplus: Any) -> Any:
     return np.int64(top) if bottom >= surplus else np.int64(-1)
 
 
-@open_function(on=0, inline=False)
+@open_function(on=0, inline=False, called=True)
 def log_gamma_variate(shape: Any, stream: Any, step: Any, index: Any, purpose: Any) -> Any:
     """The logarithm of a Gamma(shape, 1) draw, in the precision of `shape`; NaN for a shape that is not positive.
 

@@ -14,7 +14,8 @@ import numpy as np
 from sgmcmc.device.noise import fill_step_noise
 from sgmcmc.dispatch import loop
 from sgmcmc.integrators import Dynamics, Moment, Noise, State
-from sgmcmc.kinetics import as_linear, as_root, shape_of
+from sgmcmc.kinetics import MonomialGamma, as_linear, as_root, shape_of
+from sgmcmc.kinetics.special_forms import GeneralMonomial
 from sgmcmc.letters import part
 from sgmcmc.thermostats import PerChain
 from sgmcmc.update import advance_block
@@ -31,9 +32,11 @@ def is_device_array(value: Any) -> bool:
 
 def settled(dynamics: Dynamics) -> Dynamics:
     """The dynamics with the special form that its kinetics has: on a GPU every form not taken costs registers."""
-    shape = shape_of(dynamics.kinetics)
-    form = as_linear if shape == 1 else as_root
-    return dynamics if shape == 0 else dynamics._replace(kinetics=form(dynamics.kinetics))
+    kinetics = dynamics.kinetics
+    if isinstance(kinetics, MonomialGamma):
+        form = (GeneralMonomial._make, as_linear, as_root)[shape_of(kinetics)]
+        return dynamics._replace(kinetics=form(kinetics))
+    return dynamics
 
 
 def uploaded(value: Any, upload: Any) -> Any:

@@ -80,7 +80,7 @@ def _(minibatch, chain):
     return 0 * chain
 
 
-@loop
+@loop(called=True)
 def find_gradient_within(gradient, model, theta, rows, memory, normals, scratch, stream, step, out):
     """∇Ũ(θ) into `out`: minibatch, then the noise and the clipping that were asked for."""
     choose(gradient.minibatch, gradient.n_rows, stream, step, memory, rows)

@@ -22,7 +22,7 @@ from sgmcmc.dispatch import implements, leaf, like
 from sgmcmc.elementary import exp, log, power, tanh
 from sgmcmc.kinetics.functions import acceptance, as_linear, as_root, draw, log_normaliser, shape_of
 from sgmcmc.kinetics.monomial_gamma import MonomialGamma, exponents, radial_energy
-from sgmcmc.kinetics.special_forms import LinearMonomial, RootMonomial
+from sgmcmc.kinetics.special_forms import GeneralMonomial, LinearMonomial, RootMonomial
 from sgmcmc.rng import MOMENTUM, log_gamma_variate, normal_pair, uniform, words
 
 __all__: list[str] = []
@@ -92,6 +92,11 @@ def _by_rejection(kinetics: Any, temperature: Any, stream: Any, step: Any, index
 
 
 @implements(draw, RootMonomial)
+def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> Any:
+    return _by_rejection(kinetics, temperature, stream, step, index)
+
+
+@implements(draw, GeneralMonomial)
 def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> Any:
     return _by_rejection(kinetics, temperature, stream, step, index)
 

@@ -26,7 +26,7 @@ from sgmcmc.kinetics.functions import (
 )
 from sgmcmc.kinetics.monomial_gamma import TINY, MonomialGamma, exponents, radial_energy
 
-__all__ = ["LinearMonomial", "RootMonomial"]
+__all__ = ["GeneralMonomial", "LinearMonomial", "RootMonomial"]
 
 
 class LinearMonomial(NamedTuple):
@@ -49,6 +49,28 @@ def _(kinetics: Any) -> Any:
     linear = finite & (kinetics.a == 1.0) & (kinetics.order == 1.0)
     root = finite & (kinetics.a == 2.0) & (kinetics.order == 3.0)
     return 1 if linear else (2 if root else 0)
+
+
+class GeneralMonomial(MonomialGamma):
+    """A `MonomialGamma` of any other a and r, known to be one: its code holds no special form. For GPUs, where every form that
+    is not taken costs registers."""
+
+    __slots__ = ()
+
+
+@implements(shape_of, GeneralMonomial)
+def _(kinetics: Any) -> Any:
+    return 0
+
+
+@implements(as_linear, GeneralMonomial)
+def _(kinetics: Any) -> Any:
+    return kinetics
+
+
+@implements(as_root, GeneralMonomial)
+def _(kinetics: Any) -> Any:
+    return kinetics
 
 
 @implements(as_linear, MonomialGamma)
