@@ -13,7 +13,7 @@ LAYERS = [
     {"checks", "linking"},
     {"datasets"},
     {"dispatch"},
-    {"kernels", "floats", "philox"},
+    {"kernels", "floats", "moments", "philox"},
     {"elementary"},
     {"normals"},
     {"variates"},

@@ -19,7 +19,19 @@ from numba.extending import overload
 
 from sgmcmc.dispatch import simulate_device
 
-__all__ = ["adopt", "devices", "download", "fill", "host_view", "launch", "on", "simulated", "upload"]
+__all__ = [
+    "adopt",
+    "current",
+    "devices",
+    "download",
+    "duplicate",
+    "fill",
+    "host_view",
+    "launch",
+    "on",
+    "simulated",
+    "upload",
+]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -52,14 +64,32 @@ def devices() -> list[Any]:
     return [None] if simulated else list(cuda.gpus)
 
 
+def current() -> int:
+    """The number of the current device."""
+    return 0 if simulated else int(cuda.get_current_device().id)
+
+
 def on(device: Any) -> Any:
     """A context in which `device` is the current one."""
     return contextlib.nullcontext() if device is None else device
 
 
 def upload(array: Any) -> Any:
-    """A copy on the device."""
-    return np.array(array) if simulated else cuda.to_device(array)
+    """A copy on the device, there when this returns: streams of other libraries do not wait for the default one."""
+    if simulated:
+        return np.array(array)
+    copy = cuda.to_device(array)
+    cuda.synchronize()
+    return copy
+
+
+def duplicate(array: Any, stream: Any) -> Any:
+    """A copy from device to device, in its turn on a stream."""
+    if simulated:
+        return np.array(array)
+    copy = cuda.device_array_like(array, stream=stream)
+    copy.copy_to_device(array, stream=stream)
+    return copy
 
 
 def download(array: Any) -> Any:
@@ -75,9 +105,12 @@ def fill(array: Any, value: Any) -> None:
         array.copy_to_device(np.full(array.shape, value, array.dtype))
 
 
-def adopt(array: Any) -> Any:
-    """A device array of another library, through ``__cuda_array_interface__``: the same memory, not a copy."""
-    return host_view(array) if simulated else cuda.as_cuda_array(array)
+def adopt(array: Any, wait: bool = True) -> Any:
+    """A device array of another library, through ``__cuda_array_interface__``: the same memory, not a copy.
+
+    With `wait` its owner's stream comes to rest first; who goes on in that stream need not.
+    """
+    return host_view(array) if simulated else cuda.as_cuda_array(array, sync=wait)
 
 
 def host_view(array: Any) -> Any:
