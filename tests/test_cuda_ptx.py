@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cuda_cases import GAUSS, LOGISTIC, MODELS, RUN, SAMPLERS, SINGLY, Foreign, walk
+from cuda_cases import GAUSS, LOGISTIC, MODELS, RUN, SAMPLERS, SINGLY, Foreign, moments_error, walk
 from cuda_compiling import (
     PtxKernels,
     assemble,
@@ -84,13 +84,17 @@ class PtxDevice:
 
         self.kernels, self.kernel = PtxKernels(), update_kernel.four_per_thread
         self.upload = self.download = np.array
-        self.adopt = setup.host_view
+        self.adopt, self.duplicate = lambda array, wait=True: setup.host_view(array), lambda array, stream: array.copy()
+        self.holds = lambda array: isinstance(array, np.ndarray)
 
     def launch(self, threads, arguments, stream):
         self.kernels.launch(self.kernel, threads, 2, arguments)
 
     def stream_of(self, array):
         return 0
+
+    def place_of(self, array):
+        return 0, None
 
 
 @pytest.mark.parametrize("kind", list(PRECISIONS))
@@ -110,6 +114,44 @@ def test_the_update_of_device_arrays_is_that_of_the_host(name, kind, monkeypatch
     if find_ptxas() is None:
         unavailable("ptxas", "there is no ptxas")
     assert assemble(ptx, "sm_80").spills == 0
+
+
+@pytest.mark.parametrize("kind", list(PRECISIONS))
+def test_running_moments_are_those_of_the_states_in_double_precision_and_nothing_else_is(kind, monkeypatch):
+    device, one, moments = PtxDevice(), sg.SGNHT(0.1), sg.Moments()
+    monkeypatch.setitem(one.__dict__, "_device", device)
+    states = walk(one, kind, Foreign, moments=moments)
+    without = walk(one, kind, Foreign)
+    assert moments_error(moments, states) < 1e-14
+    assert moments_error(moments, states[:-1] + states[:1]) > 1e-3  # a loop that saw other states
+    np.testing.assert_array_equal(states[-1][0], without[-1][0])
+    with_them, plain = device.kernels.sources
+    assert len(plain) < len(with_them)
+    assert (".f64" in plain) == (kind is np.float64)
+    lines = [line.split()[0] for line in with_them.splitlines() if ".f64" in line and not line.startswith((".", "//"))]
+    assert kind is np.float64 or sum(not op.startswith((".reg", "ld", "st", "mov")) for op in lines) < 40, lines
+    if find_ptxas() is None:
+        unavailable("ptxas", "there is no ptxas")
+    assert assemble(with_them, "sm_80").spills == 0
+
+
+def test_device_arrays_that_do_not_fit_are_refused(monkeypatch):
+    device, one, moments = PtxDevice(), sg.SGNHT(0.1), sg.Moments()
+    monkeypatch.setitem(one.__dict__, "_device", device)
+    state = one.init(Foreign(np.zeros(3)))
+    moments.next(4, True, np.array)
+    with pytest.raises(ValueError, match="moments are of 4 coordinates, the chain has 3"):
+        one.step(state, Foreign(np.zeros(3)), moments=moments)
+    for wrong in (np.zeros(4), np.zeros(3, np.float32)):
+        with pytest.raises(
+            ValueError, match=rf"gradient has shape \({wrong.size},\) and dtype {wrong.dtype}; give \(3,\)"
+        ):
+            one.step(state, Foreign(wrong))
+    host_only = one.init(np.zeros(3))
+    device.holds = lambda array: False
+    with pytest.raises(ValueError, match="gradient lives on a GPU, the state on the host"):
+        one.step(host_only, Foreign(np.zeros(3)))
+    assert device.kernels.launches == 0
 
 
 def test_a_thermostat_per_chain_is_refused_on_device_arrays(monkeypatch):
