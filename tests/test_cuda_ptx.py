@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cuda_cases import GAUSS, LOGISTIC, MODELS, RUN, SAMPLERS, SINGLY, Foreign, moments_error, walk
 from cuda_compiling import (
+    PtxDevice,
     PtxKernels,
     assemble,
     find_ptxas,
@@ -15,11 +16,10 @@ from cuda_compiling import (
     ptx_of,
     unavailable,
 )
-from scipy import stats
+from cuda_laws import findings
 
 import sgmcmc as sg
 from sgmcmc.philox import philox
-from sgmcmc.testing.statistics import kolmogorov, p_bound, z_bound, z_of_chains
 
 BUDGET = 255  # registers; what a thread may have at all. Zero spills is the stronger condition.
 PRECISIONS = {np.float64: 1e-12, np.float32: 1e-5}
@@ -74,27 +74,6 @@ def test_kernels_are_assembled_for_newer_devices_too():
         ptx = ptx_of(*launch_arguments(model, sampler, RUN | more | {"dtype": np.float32}), capability=(9, 0))
         assert "sm_90" in ptx
         assert assemble(ptx, "sm_90").spills == 0
-
-
-class PtxDevice:
-    """Device memory that is the host's, and updates that run as PTX."""
-
-    def __init__(self) -> None:
-        from sgmcmc.device import setup, update_kernel
-
-        self.kernels, self.kernel = PtxKernels(), update_kernel.four_per_thread
-        self.upload = self.download = np.array
-        self.adopt, self.duplicate = lambda array, wait=True: setup.host_view(array), lambda array, stream: array.copy()
-        self.holds = lambda array: isinstance(array, np.ndarray)
-
-    def launch(self, threads, arguments, stream):
-        self.kernels.launch(self.kernel, threads, 2, arguments)
-
-    def stream_of(self, array):
-        return 0
-
-    def place_of(self, array):
-        return 0, None
 
 
 @pytest.mark.parametrize("kind", list(PRECISIONS))
@@ -205,42 +184,20 @@ def test_a_wrong_constant_in_the_ptx_is_seen_by_its_draws():
     assert np.abs(here.draws - there.draws).max() > 0.01
 
 
-# ---- laws: 14 checks per precision at the bounds of sgmcmc.testing -----------------------------------------------------------
-
-
-def findings(kind: type, temperature: float = 1.0) -> dict[str, float]:
-    """How far, in units of its bound, each marginal of θ, p and ξ is from the law at T = 1, on the PTX path."""
-    chains, T = 1024, 1.0
-    sampler = sg.SGNHT(0.1, temperature=temperature)
-    options = {"draws": 300, "warmup": 300, "thin": 5, "chains": chains, "seed": 12, "progress": False, "dtype": kind}
-    with ptx_in_place_of_a_gpu(PtxKernels()):
-        trace = sg.sample(GAUSS, sampler, **options, init={"theta": GAUSS.mean, "xi": 1.0}, device="cuda")
-    draws = trace.draws.astype(np.float64)
-    z, p = z_bound(14), p_bound(14)
-    found = {}
-    for j in range(3):
-        centred, variance = draws[:, :, j] - GAUSS.mean[j], T * GAUSS.covariance[j]
-        found[f"mean {j}"] = abs(z_of_chains(centred, 0.0)) / z
-        found[f"variance {j}"] = abs(z_of_chains(centred**2, variance)) / z
-        law = stats.norm(0.0, np.sqrt(variance)).cdf
-        found[f"theta {j}"] = np.log(kolmogorov(centred[:, -1], law)) / np.log(p)
-        found[f"p {j}"] = np.log(kolmogorov(trace.final["p"][:, j], stats.norm(0.0, np.sqrt(T)).cdf)) / np.log(p)
-    xi, gamma = trace.final["xi"], sampler.thermostat.gamma
-    law = stats.norm(sampler.sigma_p, np.sqrt(gamma * T / (1 if xi.shape[1] == 3 else 3))).cdf
-    found["xi"] = np.log(kolmogorov(xi[:, 0], law)) / np.log(p)
-    found["kinetic temperature"] = abs(z_of_chains(trace.kinetic_temperature[:, None], T)) / z
-    return found
+# ---- laws --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", list(PRECISIONS))
 def test_the_marginals_are_right_on_the_ptx_path(kind):
-    found = findings(kind)
+    with ptx_in_place_of_a_gpu(PtxKernels()):
+        found = findings(kind)
     assert len(found) == 14
     assert {name: size for name, size in found.items() if not size < 1.0} == {}
 
 
 @pytest.mark.slow
 def test_a_sampler_at_another_temperature_is_rejected_on_the_ptx_path():
-    found = findings(np.float32, temperature=1.15)
+    with ptx_in_place_of_a_gpu(PtxKernels()):
+        found = findings(np.float32, temperature=1.15)
     assert {name for name, size in found.items() if size > 1.0} >= {"variance 0", "variance 1", "kinetic temperature"}

@@ -11,6 +11,7 @@ import ctypes
 import math
 import os
 import threading
+import warnings
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ __all__ = [
     "host_view",
     "launch",
     "on",
+    "shaped",
     "simulated",
     "upload",
 ]
@@ -123,9 +125,19 @@ def host_view(array: Any) -> Any:
     return np.frombuffer(memory, dtype).reshape(shape)
 
 
+_shaping = threading.Lock()  # filters of warnings belong to all threads
+
+
+def shaped(kernel: Any, *shape: Any) -> Any:
+    """A kernel with its launch shape. Few chains make a small grid: no reason for the warning that Numba has ready."""
+    with _shaping, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Grid size")
+        return kernel[shape]
+
+
 def launch(kernel: Any, threads: int, block: int, arguments: tuple[Any, ...], stream: Any = 0) -> None:
     """Run a kernel on at least so many threads. On the default stream wait for it; on a caller's, he does."""
     with _one_at_a_time:
-        kernel[(threads + block - 1) // block, block, stream](*arguments)
+        shaped(kernel, (threads + block - 1) // block, block, stream)(*arguments)
         if stream == 0:
             cuda.synchronize()

@@ -21,7 +21,7 @@ from sgmcmc.update import advance_block
 
 __all__ = ["advance_four", "is_device_array", "launch_step", "settled", "uploaded"]
 
-BLOCK = 128
+BLOCK = 128  # threads per block, if the device knows no better
 
 
 def is_device_array(value: Any) -> bool:
@@ -81,10 +81,12 @@ class Device:
     """A device that launches updates; tests have one of their own, without a GPU."""
 
     def __init__(self) -> None:
-        from sgmcmc.device import setup, update_kernel
+        from sgmcmc.device import kernel, setup, update_kernel
 
         self.upload, self.download, self.adopt = setup.upload, setup.download, setup.adopt
         self.duplicate, self._current = setup.duplicate, setup.current
+        self._blocks: dict[Any, int] = {}
+        self._block_size = kernel.block_size
         self._launch, self.kernel, self._simulated = setup.launch, update_kernel.update_kernel, setup.simulated
 
     def holds(self, array: Any) -> bool:
@@ -92,7 +94,10 @@ class Device:
         return self._simulated or is_device_array(array)
 
     def launch(self, threads: int, arguments: tuple[Any, ...], stream: Any) -> None:
-        self._launch(self.kernel, threads, BLOCK, arguments, stream)
+        key = threads, self._current(), arguments[2].theta.dtype, type(arguments[5])  # precision, and moments or none
+        if key not in self._blocks:
+            self._blocks[key] = self._block_size(self.kernel, arguments, threads, BLOCK)
+        self._launch(self.kernel, threads, self._blocks[key], arguments, stream)
 
     def stream_of(self, array: Any) -> Any:
         """The stream on which the owner of an array works, as far as he says."""

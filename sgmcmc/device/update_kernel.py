@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from numba import cuda
 
+from sgmcmc.device.kernel import device_kernel
 from sgmcmc.device.step import advance_four
 from sgmcmc.moments import accumulate
 
@@ -20,4 +21,4 @@ def four_per_thread(dynamics, sizes, state, gradient, noise, moments, stream, st
         accumulate(moments, state.theta, low, min(low + 4, sizes.theta))
 
 
-update_kernel = cuda.jit(four_per_thread)
+update_kernel = device_kernel(four_per_thread)
