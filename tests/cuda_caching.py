@@ -1,9 +1,10 @@
 """Run by test_cuda_cache in processes of their own: compile the kernel of the update for a kinetics of one's own, or load it.
 
-    python cuda_caching.py BEND content|blind
+    python cuda_caching.py BEND content|blind|broken
 
-"blind" leaves the implementations out of the key. There is no device, so a stand-in says what a driver would, and PTX takes
-the place of machine code. Prints how often the cache was hit, how often NVVM was called, and where the PTX brings θ.
+"blind" leaves the implementations out of the key; "broken" has a disk that takes nothing. There is no device, so a stand-in
+says what a driver would, and PTX takes the place of machine code. Prints how often the cache was hit, how often NVVM was
+called, and where the PTX brings θ.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from sgmcmc.dispatch import implements
 from sgmcmc.kinetics import curvature, energy, velocity
 
 BEND = float(sys.argv[1])
+CAPABILITY = (8, 0)
 
 
 class Bent(NamedTuple):
@@ -58,9 +60,7 @@ def stand_in_for_a_device() -> list[int]:
     from numba.cuda import codegen
     from numba.cuda.cudadrv import devices, nvvm, runtime
 
-    device = SimpleNamespace(compute_capability=(8, 0), id=0)
-    image = SimpleNamespace(get_function=lambda name: name)
-    context = SimpleNamespace(device=device, create_module_image=lambda cubin: image)
+    context = SimpleNamespace(device=SimpleNamespace(compute_capability=CAPABILITY, id=0))
     devices.get_context = lambda *_: context
     runtime.runtime.get_version = lambda: (13, 0)
     calls, compile_ir = [], nvvm.compile_ir
@@ -69,10 +69,11 @@ def stand_in_for_a_device() -> list[int]:
         calls.append(1)
         return compile_ir(*args, **options)
 
-    def assembled(library: Any, cc: Any = None) -> bytes:
-        return library._cubin_cache.setdefault(cc, library.get_asm_str(cc).encode())
+    def bound(library: Any) -> Any:
+        library.get_asm_str(CAPABILITY)  # which is saved
+        return SimpleNamespace(module=SimpleNamespace(initialized=True))
 
-    nvvm.compile_ir, codegen.CUDACodeLibrary.get_cubin = counted, assembled
+    nvvm.compile_ir, codegen.CUDACodeLibrary.get_cufunc = counted, bound
     return calls
 
 
@@ -88,6 +89,10 @@ def arguments_of_a_step() -> tuple[Any, ...]:
     raise AssertionError("nothing was launched")
 
 
+def fail(kernel: Any) -> None:
+    raise RuntimeError("Cannot pickle CUDACodeLibrary with linking files")
+
+
 def main() -> None:
     trouble = prepare()
     if trouble is not None:
@@ -97,10 +102,12 @@ def main() -> None:
 
     if sys.argv[2] == "blind":
         kernels._implementations_fingerprint = lambda cls: b""
+    elif sys.argv[2] == "broken":
+        update_kernel._cache._impl.reduce = fail
     arguments = arguments_of_a_step()
     types = tuple(numba.typeof(a) for a in arguments)
     kernel = update_kernel.compile(types)
-    Module(kernel._codelibrary.get_cubin((8, 0)).decode()).launch(2, 1, arguments)
+    Module(kernel.inspect_asm(CAPABILITY)).launch(2, 1, arguments)
     hits = sum(update_kernel.stats.cache_hits.values())
     print(json.dumps({"hits": hits, "nvvm": len(calls), "theta": arguments[2].theta.tolist()}))
 

@@ -40,6 +40,12 @@ def test_another_process_finds_a_kernel_and_a_changed_implementation_is_compiled
     assert np.abs(np.subtract(changed["theta"], first["theta"])).min() > 1e-3
 
 
+def test_a_kernel_that_cannot_be_kept_runs_all_the_same(tmp_path):
+    first, again = (compiled(tmp_path, 0.5, "broken") for _ in range(2))
+    assert (first["hits"], again["hits"]) == (0, 0)
+    assert again["theta"] == first["theta"]
+
+
 def test_a_key_without_the_implementations_would_run_old_code(tmp_path):
     first, changed = compiled(tmp_path, 0.5, "blind"), compiled(tmp_path, 0.25, "blind")
     assert changed["hits"] == 1

@@ -6,6 +6,7 @@ an edit anywhere in the package, or in an implementation of somebody's own, is n
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from importlib import metadata
 from typing import Any
@@ -32,6 +33,16 @@ def _device_cache(function: Callable[..., Any]) -> Any:
     from numba.cuda.dispatcher import CUDACache
 
     class DeviceCache(ContentKey, CUDACache):  # type: ignore[misc]
+        """Whatever goes wrong with the disk, the kernel is compiled and runs."""
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            with contextlib.suppress(Exception):
+                return super().load_overload(sig, target_context)
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            with contextlib.suppress(Exception):
+                super().save_overload(sig, data)
+
         def _index_key(self, sig: Any, codegen: Any) -> str:
             """The launch shape counts where the package numba-cuda says that it has shaped the code."""
             shape = getattr(self, "_launch_config_key", None)
