@@ -33,6 +33,7 @@ from sgmcmc.update import draw_momenta, noise_buffers, update_once
 
 __all__ = ["ChainState", "Sampler"]
 
+_OTHER_STATE = "state was made by another kind of sampler; start with the init of this one"
 StepSize = float | Schedule | Callable[[Any], Any]
 
 
@@ -221,9 +222,9 @@ class Sampler:
         half_noise = self.sigma_theta > 0.0 and not isinstance(self.integrator, Euler)
         return State(dim, momentum, n_xi, n_xi, n_xi, n_xi, dim if half_noise else 0)
 
-    def fits(self, state: State) -> bool:
-        """Whether these are the arrays of a chain of such a sampler."""
-        return State(*(a.size for a in state)) == self.sizes(state.theta.size)
+    def fits(self, state: State, least: int = 0) -> bool:
+        """Whether these are the arrays of a chain of such a sampler; on a device none is shorter than 1."""
+        return State(*(a.size for a in state)) == State(*(max(n, least) for n in self.sizes(state.theta.size)))
 
     def step(
         self, state: ChainState, gradient: ArrayLike, inplace: bool = False, moments: Moments | None = None
@@ -244,7 +245,7 @@ class Sampler:
         if g.shape != theta.shape:
             raise ValueError(f"gradient has shape {g.shape}; give one number for each of the {theta.size} coordinates")
         if not self.fits(state.arrays):
-            raise ValueError("state was made by another kind of sampler; start with the init of this one")
+            raise ValueError(_OTHER_STATE)
         arrays = state.arrays if inplace else State(*(a.copy() for a in state.arrays))
         dynamics = self.dynamics(theta.size, theta.dtype)
         h = theta.dtype.type(self.schedule.step_sizes(np.array([state.step]))[0])
@@ -266,6 +267,8 @@ class Sampler:
         theta, device = state.arrays.theta, self._device
         dim, kind = theta.size, theta.dtype
         device_step.check_gradient(gradient, theta, device)
+        if not self.fits(state.arrays, least=1):
+            raise ValueError(_OTHER_STATE)
         key = dim, kind, *device.place_of(gradient)
         if key not in self._on_device:
             dynamics = device_step.settled(self.dynamics(dim, kind))

@@ -95,10 +95,16 @@ def test_the_update_of_device_arrays_is_that_of_the_host(name, kind, monkeypatch
     assert assemble(ptx, "sm_80").spills == 0
 
 
+def with_device(sampler, device):
+    """The sampler, with a device in the place of a GPU."""
+    sampler.__dict__["_device"] = device
+    return sampler
+
+
 @pytest.mark.parametrize("kind", list(PRECISIONS))
-def test_running_moments_are_those_of_the_states_in_double_precision_and_nothing_else_is(kind, monkeypatch):
-    device, one, moments = PtxDevice(), sg.SGNHT(0.1), sg.Moments()
-    monkeypatch.setitem(one.__dict__, "_device", device)
+def test_running_moments_are_those_of_the_states_in_double_precision_and_nothing_else_is(kind):
+    device, moments = PtxDevice(), sg.Moments()
+    one = with_device(sg.SGNHT(0.1), device)
     states = walk(one, kind, Foreign, moments=moments)
     without = walk(one, kind, Foreign)
     assert moments_error(moments, states) < 1e-14
@@ -114,9 +120,9 @@ def test_running_moments_are_those_of_the_states_in_double_precision_and_nothing
     assert assemble(with_them, "sm_80").spills == 0
 
 
-def test_device_arrays_that_do_not_fit_are_refused(monkeypatch):
-    device, one, moments = PtxDevice(), sg.SGNHT(0.1), sg.Moments()
-    monkeypatch.setitem(one.__dict__, "_device", device)
+def test_device_arrays_that_do_not_fit_are_refused():
+    device, moments = PtxDevice(), sg.Moments()
+    one = with_device(sg.SGNHT(0.1), device)
     state = one.init(Foreign(np.zeros(3)))
     moments.next(4, True, np.array)
     with pytest.raises(ValueError, match="moments are of 4 coordinates, the chain has 3"):
@@ -126,11 +132,25 @@ def test_device_arrays_that_do_not_fit_are_refused(monkeypatch):
             ValueError, match=rf"gradient has shape \({wrong.size},\) and dtype {wrong.dtype}; give \(3,\)"
         ):
             one.step(state, Foreign(wrong))
+    with pytest.raises(ValueError, match="state was made by another kind of sampler"):
+        one.step(with_device(sg.SGLD(0.1), device).init(Foreign(np.zeros(3))), Foreign(np.zeros(3)))
     host_only = one.init(np.zeros(3))
     device.holds = lambda array: False
     with pytest.raises(ValueError, match="gradient lives on a GPU, the state on the host"):
         one.step(host_only, Foreign(np.zeros(3)))
     assert device.kernels.launches == 0
+
+
+def test_chains_on_different_streams_or_devices_share_no_scratch_space():
+    device, rooms = PtxDevice(), []
+    one = with_device(sg.SGNHT(0.1), device)
+    state = one.init(Foreign(np.zeros(3)))
+    device.launch = lambda threads, arguments, stream: rooms.append(arguments[4].p.ctypes.data)
+    for place in ((0, 5), (0, 5), (0, 6), (1, 5)):
+        device.place_of = lambda array, place=place: place
+        one.step(state, Foreign(np.zeros(3)))
+    assert rooms[0] == rooms[1]
+    assert len(set(rooms)) == 3
 
 
 def test_a_thermostat_per_chain_is_refused_on_device_arrays(monkeypatch):

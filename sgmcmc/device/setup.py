@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import math
 import os
 import threading
@@ -32,6 +33,7 @@ __all__ = [
     "on",
     "shaped",
     "simulated",
+    "stream_of_place",
     "upload",
 ]
 
@@ -95,8 +97,12 @@ def duplicate(array: Any, stream: Any) -> Any:
 
 
 def download(array: Any) -> Any:
-    """A copy on the host."""
-    return np.array(array) if simulated else array.copy_to_host()
+    """A copy on the host, of what the array's stream has made of it by then."""
+    if simulated:
+        return np.array(array)
+    copy = array.copy_to_host()
+    cuda.synchronize()
+    return copy
 
 
 def fill(array: Any, value: Any) -> None:
@@ -128,11 +134,18 @@ def host_view(array: Any) -> Any:
 _shaping = threading.Lock()  # filters of warnings belong to all threads
 
 
+@functools.lru_cache(maxsize=128)
 def shaped(kernel: Any, *shape: Any) -> Any:
     """A kernel with its launch shape. Few chains make a small grid: no reason for the warning that Numba has ready."""
     with _shaping, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Grid size")
         return kernel[shape]
+
+
+@functools.lru_cache(maxsize=128)
+def stream_of_place(device: int, number: int | None) -> Any:
+    """The stream of another library that has this number on the current device; 0 is Numba's default, on which we wait."""
+    return 0 if number is None else cuda.external_stream(number)
 
 
 def launch(kernel: Any, threads: int, block: int, arguments: tuple[Any, ...], stream: Any = 0) -> None:

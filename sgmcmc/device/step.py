@@ -84,7 +84,7 @@ class Device:
         from sgmcmc.device import kernel, setup, update_kernel
 
         self.upload, self.download, self.adopt = setup.upload, setup.download, setup.adopt
-        self.duplicate, self._current = setup.duplicate, setup.current
+        self.duplicate, self._current, self._stream_of_place = setup.duplicate, setup.current, setup.stream_of_place
         self._blocks: dict[Any, int] = {}
         self._block_size = kernel.block_size
         self._launch, self.kernel, self._simulated = setup.launch, update_kernel.update_kernel, setup.simulated
@@ -101,10 +101,7 @@ class Device:
 
     def stream_of(self, array: Any) -> Any:
         """The stream on which the owner of an array works, as far as he says."""
-        from numba import cuda
-
-        number = array.__cuda_array_interface__.get("stream")
-        return 0 if number is None else cuda.external_stream(number)
+        return self._stream_of_place(*self.place_of(array))
 
     def place_of(self, array: Any) -> tuple[int, Any]:
         """The device and the stream of an array: what happens there happens one after another, and may share memory."""
