@@ -15,6 +15,7 @@ from typing import Any
 from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats
 from sgmcmc.checks import DivergenceError
 from sgmcmc.dispatch import implements
+from sgmcmc.moments import Moments
 from sgmcmc.potentials import Potential, check_gradient
 from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
 from sgmcmc.samplers import Sampler
@@ -28,6 +29,7 @@ __all__ = [
     "SGMGTD",
     "SGNHT",
     "DivergenceError",
+    "Moments",
     "Potential",
     "Sampler",
     "Trace",

@@ -28,7 +28,7 @@ from numba.core.dispatcher import Dispatcher
 
 from sgmcmc.dispatch import LOOP, OpenFunction, open_functions
 
-__all__ = ["fingerprint", "kernel"]
+__all__ = ["ContentKey", "fingerprint", "kernel"]
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -39,7 +39,11 @@ def kernel(function: Callable[..., Any]) -> Any:
     return compiled
 
 
-class _ContentCache(FunctionCache):  # type: ignore[misc]
+class ContentKey:
+    """What a cache of compiled functions looks for: the content of all that is compiled in."""
+
+    _py_func: Callable[..., Any]
+
     def _index_key(self, sig: Any, codegen: Any) -> str:
         """A digest in place of the signature itself: it must be equal in another process, where types are other objects."""
         digest = hashlib.sha256(_loaded_sources())
@@ -51,17 +55,22 @@ class _ContentCache(FunctionCache):  # type: ignore[misc]
         return digest.hexdigest()
 
 
+class _ContentCache(ContentKey, FunctionCache):  # type: ignore[misc]
+    pass
+
+
 def package_fingerprint() -> bytes:
     """A digest of the package's sources that are compiled, and of the versions that shape the machine code.
 
-    Only what is made by the decorators of dispatch.py and of this file is ever compiled, so a file that names neither,
-    such as one with plots, does not count.
+    Only what is made by the decorators of dispatch.py, of this file and of device/kernel.py is ever compiled, so a file that
+    names none of them, such as one with plots, does not count.
     """
     digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
     root = Path(__file__).parent
+    makers = (b"sgmcmc.dispatch", b"sgmcmc.kernels", b"sgmcmc.linking", b"sgmcmc.device.kernel")
     for path in sorted(root.rglob("*.py")):
         source = path.read_bytes()
-        if any(name in source for name in (b"sgmcmc.dispatch", b"sgmcmc.kernels", b"sgmcmc.linking")):
+        if any(name in source for name in makers):
             digest.update(str(path.relative_to(root)).encode())
             digest.update(source)
     digest.update((root / "linking.py").read_bytes())
@@ -104,11 +113,18 @@ def _implementations_fingerprint(cls: type) -> bytes:
     digest = hashlib.sha256(_name(cls).encode())
     digest.update(repr(getattr(cls, "_fields", ())).encode())
     for function in open_functions():
-        for key, implementation in sorted(function.implementations.items(), key=repr):
+        for kind, key, implementation in _forms(function):
             if not _in_package(implementation) and any(base in cls.__mro__ for base in key):
-                digest.update(f"{function.__name__} {[_name(c) for c in key]}".encode())
+                digest.update(f"{function.__name__} {kind} {[_name(c) for c in key]}".encode())
                 digest.update(fingerprint(implementation))
     return digest.digest()
+
+
+def _forms(function: OpenFunction) -> Iterator[tuple[str, tuple[type, ...], Callable[..., Any]]]:
+    """All implementations, and their other forms for GPUs, in an order that is the same in every process."""
+    for kind, forms in (("", function.implementations), ("device", function.device_forms)):
+        for key, implementation in sorted(forms.items(), key=lambda item: [_name(c) for c in item[0]]):
+            yield kind, key, implementation
 
 
 def _top(function: Any) -> str:
@@ -149,8 +165,8 @@ def _absorb(value: Any, digest: Any, seen: set[int]) -> None:
             _absorb(item, digest, seen)
     elif isinstance(value, OpenFunction):
         digest.update(value.__name__.encode())
-        for key, implementation in sorted(value.implementations.items(), key=repr):
-            digest.update(repr([_name(c) for c in key]).encode())
+        for kind, key, implementation in _forms(value):
+            digest.update(repr((kind, [_name(c) for c in key])).encode())
             _absorb(implementation, digest, seen)
     elif isinstance(value, type | pytypes.ModuleType | pytypes.BuiltinFunctionType | np.ufunc):
         digest.update(str(getattr(value, "__name__", value)).encode())

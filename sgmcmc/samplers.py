@@ -25,6 +25,7 @@ from sgmcmc.device import step as device_step
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, Noise, State, SymmetricSplitting
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, curvature, with_momentum_law
 from sgmcmc.letters import Units
+from sgmcmc.moments import Moments, NoMoments
 from sgmcmc.rng import Stream, stream
 from sgmcmc.schedules import Constant, Schedule, as_schedule
 from sgmcmc.thermostats import FixedFriction, PerChain, PerCoordinate, variables
@@ -32,6 +33,7 @@ from sgmcmc.update import draw_momenta, noise_buffers, update_once
 
 __all__ = ["ChainState", "Sampler"]
 
+_OTHER_STATE = "state was made by another kind of sampler; start with the init of this one"
 StepSize = float | Schedule | Callable[[Any], Any]
 
 
@@ -220,29 +222,37 @@ class Sampler:
         half_noise = self.sigma_theta > 0.0 and not isinstance(self.integrator, Euler)
         return State(dim, momentum, n_xi, n_xi, n_xi, n_xi, dim if half_noise else 0)
 
-    def fits(self, state: State) -> bool:
-        """Whether these are the arrays of a chain of such a sampler."""
-        return State(*(a.size for a in state)) == self.sizes(state.theta.size)
+    def fits(self, state: State, least: int = 0) -> bool:
+        """Whether these are the arrays of a chain of such a sampler; on a device none is shorter than 1."""
+        return State(*(a.size for a in state)) == State(*(max(n, least) for n in self.sizes(state.theta.size)))
 
-    def step(self, state: ChainState, gradient: ArrayLike, inplace: bool = False) -> ChainState:
+    def step(
+        self, state: ChainState, gradient: ArrayLike, inplace: bool = False, moments: Moments | None = None
+    ) -> ChainState:
         """Advance by one step, given the gradient of U at `state.theta`; with `inplace` the arrays of `state` are reused.
 
-        A gradient with ``__cuda_array_interface__`` stays where it is: the state then lives on the device too.
+        `moments` takes the position that the step arrives at into a running mean and variance. A gradient with
+        ``__cuda_array_interface__`` stays where it is: the state then lives on the device too.
         """
         theta = state.arrays.theta
+        if moments is not None and not isinstance(moments, Moments):
+            raise TypeError(f"moments={moments!r} cannot be updated; give a value of sg.Moments(), or None")
         if device_step.is_device_array(gradient):
-            return self._step_on_device(state, gradient, inplace)
+            return self._step_on_device(state, gradient, inplace, moments)
+        if device_step.is_device_array(theta):
+            raise ValueError("state lives on a GPU, the gradient on the host; give one with __cuda_array_interface__")
         g = np.ascontiguousarray(gradient, dtype=theta.dtype)
         if g.shape != theta.shape:
             raise ValueError(f"gradient has shape {g.shape}; give one number for each of the {theta.size} coordinates")
         if not self.fits(state.arrays):
-            raise ValueError("state was made by another kind of sampler; start with the init of this one")
+            raise ValueError(_OTHER_STATE)
         arrays = state.arrays if inplace else State(*(a.copy() for a in state.arrays))
         dynamics = self.dynamics(theta.size, theta.dtype)
         h = theta.dtype.type(self.schedule.step_sizes(np.array([state.step]))[0])
         noise = noise_buffers(dynamics, theta.size, theta.dtype)
-        before = theta.dtype.type(state.before)
-        update_once(dynamics, arrays, g, noise, state.stream, np.int64(state.step), before, h)
+        place = (state.stream, np.int64(state.step), theta.dtype.type(state.before), h)
+        running = NoMoments() if moments is None else moments.next(theta.size, False, np.array)
+        update_once(dynamics, arrays, g, noise, running, *place)
         return ChainState(arrays, state.stream, state.step + 1, float(h))
 
     @cached_property
@@ -251,23 +261,26 @@ class Sampler:
 
     @cached_property
     def _on_device(self) -> dict[Any, Any]:
-        return {}  # what a device holds of this sampler, by size and precision
+        return {}  # what a device holds of this sampler, by size, precision, device and stream
 
-    def _step_on_device(self, state: ChainState, gradient: Any, inplace: bool) -> ChainState:
+    def _step_on_device(self, state: ChainState, gradient: Any, inplace: bool, moments: Moments | None) -> ChainState:
         theta, device = state.arrays.theta, self._device
         dim, kind = theta.size, theta.dtype
-        shape, given = tuple(gradient.__cuda_array_interface__["shape"]), gradient.__cuda_array_interface__["typestr"]
-        if shape != (dim,) or np.dtype(given) != kind:
-            raise ValueError(f"gradient has shape {shape} and dtype {np.dtype(given)}; give ({dim},) of {kind}")
-        if (dim, kind) not in self._on_device:
+        device_step.check_gradient(gradient, theta, device)
+        if not self.fits(state.arrays, least=1):
+            raise ValueError(_OTHER_STATE)
+        key = dim, kind, *device.place_of(gradient)
+        if key not in self._on_device:
             dynamics = device_step.settled(self.dynamics(dim, kind))
             room = Noise(*(device.upload(np.zeros(dim, kind)) for _ in range(3)))
-            self._on_device[dim, kind] = device_step.uploaded(dynamics, device.upload), room
-        dynamics, room = self._on_device[dim, kind]
-        arrays = state.arrays if inplace else State(*(device.upload(device.download(a)) for a in state.arrays))
+            self._on_device[key] = device_step.uploaded(dynamics, device.upload), room
+        dynamics, room = self._on_device[key]
+        own_stream = device.stream_of(gradient)
+        arrays = state.arrays if inplace else State(*(device.duplicate(a, own_stream) for a in state.arrays))
         h = kind.type(self.schedule.step_sizes(np.array([state.step]))[0])
         place = (state.stream, np.int64(state.step), kind.type(state.before), h)
-        device_step.launch_step(device, dynamics, self.sizes(dim), arrays, gradient, room, *place)
+        running = NoMoments() if moments is None else moments.next(dim, True, device.upload)
+        device_step.launch_step(device, dynamics, self.sizes(dim), arrays, gradient, room, running, *place)
         return ChainState(arrays, state.stream, state.step + 1, float(h))
 
 

@@ -16,6 +16,7 @@ from sgmcmc.integrators import Dynamics, Moment, Noise, State, advance, is_turn
 from sgmcmc.kernels import kernel
 from sgmcmc.kinetics import Overdamped, as_linear, as_root, shape_of
 from sgmcmc.letters import part, resample_momentum
+from sgmcmc.moments import accumulate
 from sgmcmc.rng import NOISE_P, NOISE_THETA, NOISE_XI, fill_normals
 from sgmcmc.thermostats import PerChain, variables
 
@@ -104,11 +105,13 @@ def update(dynamics, state, gradient, noise, row, stream, step, before, h):
 
 
 @kernel
-def update_once(dynamics, state, gradient, noise, stream, step, before, h):
-    """One step for people who own the loop: noise, then the update."""
+def update_once(dynamics, state, gradient, noise, moments, stream, step, before, h):
+    """One step for people who own the loop: noise, the update, and running moments if they are wanted."""
     if noise.theta.shape[1] == state.theta.size:
         fill_noise(dynamics, noise, 1, stream, step, 0)
-    return update(dynamics, state, gradient, noise, 0, stream, step, before, h)
+    virial = update(dynamics, state, gradient, noise, 0, stream, step, before, h)
+    accumulate(moments, state.theta, 0, state.theta.size)
+    return virial
 
 
 BEFORE_THE_FIRST_STEP = (1 << 48) - 1  # the address of what is drawn at the start: a step that no run reaches

@@ -174,11 +174,20 @@ def longer(one: sg.Sampler) -> sg.Sampler:
 SINGLY = {n: longer(s) for n, s in SAMPLERS.items() if not isinstance(s.thermostat, sg.thermostats.PerChain)}
 
 
-def walk(one: sg.Sampler, kind: Any, place: Any, steps: int = 9) -> list[Any]:
+def walk(one: sg.Sampler, kind: Any, place: Any, steps: int = 9, moments: Any = None) -> list[Any]:
     """The states of a chain with ∇U = θ − 1, whose arrays `place` puts somewhere."""
     state = one.init(place(np.linspace(-1.0, 1.0, LENGTH).astype(kind)), seed=2**40 + 3, chain=5)
     found = []
     for _ in range(steps):
-        state = one.step(state, place(np.asarray(state.theta) - kind(1.0)))
+        state = one.step(state, place(np.asarray(state.theta) - kind(1.0)), moments=moments)
         found.append([np.array(a) for a in state.arrays])
     return found
+
+
+def moments_error(moments: Any, states: list[Any]) -> float:
+    """How far running moments are from NumPy's of the states of a walk, relative to the largest number."""
+    seen = np.array([state[0] for state in states], np.float64)
+    off = [np.asarray(moments.mean) - seen.mean(0), np.asarray(moments.variance) - seen.var(0)]
+    assert moments.count == len(states)
+    assert np.asarray(moments.variance).min() > 0.0
+    return float(np.abs(off).max() / np.abs(seen).max())

@@ -126,6 +126,9 @@ class PtxKernels:
     def fill(self, array: Any, value: Any) -> None:
         array.fill(value)
 
+    def block_size(self, kernel: Any, arguments: tuple[Any, ...], threads: int, default: int) -> int:
+        return default
+
     def launch(self, kernel: Any, threads: int, block: int, arguments: tuple[Any, ...]) -> None:
         key = kernel, tuple(numba.typeof(a) for a in arguments)
         if key not in self.modules:
@@ -134,6 +137,27 @@ class PtxKernels:
             self.modules[key] = Module(ptx if self.change is None else self.change(ptx))
         self.launches += 1
         self.modules[key].launch(-(-threads // block), block, arguments)
+
+
+class PtxDevice:
+    """Device memory that is the host's, and updates that run as PTX."""
+
+    def __init__(self) -> None:
+        from sgmcmc.device import setup, update_kernel
+
+        self.kernels, self.kernel = PtxKernels(), update_kernel.four_per_thread
+        self.upload = self.download = np.array
+        self.adopt, self.duplicate = lambda array, wait=True: setup.host_view(array), lambda array, stream: array.copy()
+        self.holds = lambda array: isinstance(array, np.ndarray)
+
+    def launch(self, threads, arguments, stream):
+        self.kernels.launch(self.kernel, threads, 2, arguments)
+
+    def stream_of(self, array):
+        return 0
+
+    def place_of(self, array):
+        return 0, None
 
 
 @contextlib.contextmanager

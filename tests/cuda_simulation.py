@@ -10,7 +10,7 @@ import sys
 import warnings
 
 import numpy as np
-from cuda_cases import GAUSS, LOGISTIC, RUN, SINGLY, Foreign, runs, walk
+from cuda_cases import GAUSS, LOGISTIC, RUN, SINGLY, Foreign, moments_error, runs, walk
 
 import sgmcmc as sg
 from sgmcmc import samplers
@@ -99,6 +99,19 @@ def shapes() -> dict[str, bool]:
     return found
 
 
+def moments(kind) -> dict[str, float]:
+    """How far running moments are from those of the states that a loop on device arrays saw; and states without them."""
+    samplers.draw_momenta = samplers.draw_momenta.py_func
+    found = {}
+    for name in ("SGLD", "SGNHT", "root-symmetric-coordinate"):
+        running = sg.Moments()
+        states = walk(SINGLY[name], kind, Foreign, moments=running)
+        found[name] = moments_error(running, states)
+        without = walk(SINGLY[name], kind, Foreign)
+        found[f"{name} as without"] = max(difference(a[0], b[0]) for a, b in zip(states, without, strict=True))
+    return found
+
+
 def updates(kind) -> dict[str, float]:
     """Largest differences between ask and tell on the host and on device arrays."""
     samplers.update_once, samplers.draw_momenta = samplers.update_once.py_func, samplers.draw_momenta.py_func
@@ -119,6 +132,8 @@ if __name__ == "__main__":
     wanted = sys.argv[1]
     if wanted == "shapes":
         print(json.dumps(rows_and_shapes()))
+    elif wanted.startswith("moments"):
+        print(json.dumps(moments(np.dtype(wanted.split()[1]).type)))
     elif wanted.startswith("update"):
         print(json.dumps(updates(np.dtype(wanted.split()[1]).type)))
     else:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cuda_cases import GAUSS, LOGISTIC, MODELS, RUN, SAMPLERS, SINGLY, Foreign, walk
+from cuda_cases import GAUSS, LOGISTIC, MODELS, RUN, SAMPLERS, SINGLY, Foreign, moments_error, walk
 from cuda_compiling import (
+    PtxDevice,
     PtxKernels,
     assemble,
     find_ptxas,
@@ -15,11 +16,10 @@ from cuda_compiling import (
     ptx_of,
     unavailable,
 )
-from scipy import stats
+from cuda_laws import findings
 
 import sgmcmc as sg
 from sgmcmc.philox import philox
-from sgmcmc.testing.statistics import kolmogorov, p_bound, z_bound, z_of_chains
 
 BUDGET = 255  # registers; what a thread may have at all. Zero spills is the stronger condition.
 PRECISIONS = {np.float64: 1e-12, np.float32: 1e-5}
@@ -76,23 +76,6 @@ def test_kernels_are_assembled_for_newer_devices_too():
         assert assemble(ptx, "sm_90").spills == 0
 
 
-class PtxDevice:
-    """Device memory that is the host's, and updates that run as PTX."""
-
-    def __init__(self) -> None:
-        from sgmcmc.device import setup, update_kernel
-
-        self.kernels, self.kernel = PtxKernels(), update_kernel.four_per_thread
-        self.upload = self.download = np.array
-        self.adopt = setup.host_view
-
-    def launch(self, threads, arguments, stream):
-        self.kernels.launch(self.kernel, threads, 2, arguments)
-
-    def stream_of(self, array):
-        return 0
-
-
 @pytest.mark.parametrize("kind", list(PRECISIONS))
 @pytest.mark.parametrize("name", ["SGLD", "root-symmetric-coordinate"])
 def test_the_update_of_device_arrays_is_that_of_the_host(name, kind, monkeypatch):
@@ -110,6 +93,64 @@ def test_the_update_of_device_arrays_is_that_of_the_host(name, kind, monkeypatch
     if find_ptxas() is None:
         unavailable("ptxas", "there is no ptxas")
     assert assemble(ptx, "sm_80").spills == 0
+
+
+def with_device(sampler, device):
+    """The sampler, with a device in the place of a GPU."""
+    sampler.__dict__["_device"] = device
+    return sampler
+
+
+@pytest.mark.parametrize("kind", list(PRECISIONS))
+def test_running_moments_are_those_of_the_states_in_double_precision_and_nothing_else_is(kind):
+    device, moments = PtxDevice(), sg.Moments()
+    one = with_device(sg.SGNHT(0.1), device)
+    states = walk(one, kind, Foreign, moments=moments)
+    without = walk(one, kind, Foreign)
+    assert moments_error(moments, states) < 1e-14
+    assert moments_error(moments, states[:-1] + states[:1]) > 1e-3  # a loop that saw other states
+    np.testing.assert_array_equal(states[-1][0], without[-1][0])
+    with_them, plain = device.kernels.sources
+    assert len(plain) < len(with_them)
+    assert (".f64" in plain) == (kind is np.float64)
+    lines = [line.split()[0] for line in with_them.splitlines() if ".f64" in line and not line.startswith((".", "//"))]
+    assert kind is np.float64 or sum(not op.startswith((".reg", "ld", "st", "mov")) for op in lines) < 40, lines
+    if find_ptxas() is None:
+        unavailable("ptxas", "there is no ptxas")
+    assert assemble(with_them, "sm_80").spills == 0
+
+
+def test_device_arrays_that_do_not_fit_are_refused():
+    device, moments = PtxDevice(), sg.Moments()
+    one = with_device(sg.SGNHT(0.1), device)
+    state = one.init(Foreign(np.zeros(3)))
+    moments.next(4, True, np.array)
+    with pytest.raises(ValueError, match="moments are of 4 coordinates, the chain has 3"):
+        one.step(state, Foreign(np.zeros(3)), moments=moments)
+    for wrong in (np.zeros(4), np.zeros(3, np.float32)):
+        with pytest.raises(
+            ValueError, match=rf"gradient has shape \({wrong.size},\) and dtype {wrong.dtype}; give \(3,\)"
+        ):
+            one.step(state, Foreign(wrong))
+    with pytest.raises(ValueError, match="state was made by another kind of sampler"):
+        one.step(with_device(sg.SGLD(0.1), device).init(Foreign(np.zeros(3))), Foreign(np.zeros(3)))
+    host_only = one.init(np.zeros(3))
+    device.holds = lambda array: False
+    with pytest.raises(ValueError, match="gradient lives on a GPU, the state on the host"):
+        one.step(host_only, Foreign(np.zeros(3)))
+    assert device.kernels.launches == 0
+
+
+def test_chains_on_different_streams_or_devices_share_no_scratch_space():
+    device, rooms = PtxDevice(), []
+    one = with_device(sg.SGNHT(0.1), device)
+    state = one.init(Foreign(np.zeros(3)))
+    device.launch = lambda threads, arguments, stream: rooms.append(arguments[4].p.ctypes.data)
+    for place in ((0, 5), (0, 5), (0, 6), (1, 5)):
+        device.place_of = lambda array, place=place: place
+        one.step(state, Foreign(np.zeros(3)))
+    assert rooms[0] == rooms[1]
+    assert len(set(rooms)) == 3
 
 
 def test_a_thermostat_per_chain_is_refused_on_device_arrays(monkeypatch):
@@ -163,42 +204,20 @@ def test_a_wrong_constant_in_the_ptx_is_seen_by_its_draws():
     assert np.abs(here.draws - there.draws).max() > 0.01
 
 
-# ---- laws: 14 checks per precision at the bounds of sgmcmc.testing -----------------------------------------------------------
-
-
-def findings(kind: type, temperature: float = 1.0) -> dict[str, float]:
-    """How far, in units of its bound, each marginal of θ, p and ξ is from the law at T = 1, on the PTX path."""
-    chains, T = 1024, 1.0
-    sampler = sg.SGNHT(0.1, temperature=temperature)
-    options = {"draws": 300, "warmup": 300, "thin": 5, "chains": chains, "seed": 12, "progress": False, "dtype": kind}
-    with ptx_in_place_of_a_gpu(PtxKernels()):
-        trace = sg.sample(GAUSS, sampler, **options, init={"theta": GAUSS.mean, "xi": 1.0}, device="cuda")
-    draws = trace.draws.astype(np.float64)
-    z, p = z_bound(14), p_bound(14)
-    found = {}
-    for j in range(3):
-        centred, variance = draws[:, :, j] - GAUSS.mean[j], T * GAUSS.covariance[j]
-        found[f"mean {j}"] = abs(z_of_chains(centred, 0.0)) / z
-        found[f"variance {j}"] = abs(z_of_chains(centred**2, variance)) / z
-        law = stats.norm(0.0, np.sqrt(variance)).cdf
-        found[f"theta {j}"] = np.log(kolmogorov(centred[:, -1], law)) / np.log(p)
-        found[f"p {j}"] = np.log(kolmogorov(trace.final["p"][:, j], stats.norm(0.0, np.sqrt(T)).cdf)) / np.log(p)
-    xi, gamma = trace.final["xi"], sampler.thermostat.gamma
-    law = stats.norm(sampler.sigma_p, np.sqrt(gamma * T / (1 if xi.shape[1] == 3 else 3))).cdf
-    found["xi"] = np.log(kolmogorov(xi[:, 0], law)) / np.log(p)
-    found["kinetic temperature"] = abs(z_of_chains(trace.kinetic_temperature[:, None], T)) / z
-    return found
+# ---- laws --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", list(PRECISIONS))
 def test_the_marginals_are_right_on_the_ptx_path(kind):
-    found = findings(kind)
+    with ptx_in_place_of_a_gpu(PtxKernels()):
+        found = findings(kind)
     assert len(found) == 14
     assert {name: size for name, size in found.items() if not size < 1.0} == {}
 
 
 @pytest.mark.slow
 def test_a_sampler_at_another_temperature_is_rejected_on_the_ptx_path():
-    found = findings(np.float32, temperature=1.15)
+    with ptx_in_place_of_a_gpu(PtxKernels()):
+        found = findings(np.float32, temperature=1.15)
     assert {name for name, size in found.items() if size > 1.0} >= {"variance 0", "variance 1", "kinetic temperature"}

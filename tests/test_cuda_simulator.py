@@ -18,7 +18,7 @@ TOLERANCE = {"float64": 1e-12, "float32": 1e-6}
 
 
 def simulate(what: str, script: str = "cuda_simulation.py", folder: Path = HERE) -> dict:
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(HERE)}
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": f"{HERE.parent}{os.pathsep}{HERE}"}
     done = subprocess.run(
         [sys.executable, "-W", "error", str(folder / script), what],
         env=environment,
@@ -57,6 +57,13 @@ def test_the_update_of_device_arrays_is_that_of_the_host(precision):
     assert {name: size for name, size in found.items() if not size <= TOLERANCE[precision]} == {}
 
 
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_running_moments_are_those_of_the_states_that_a_loop_on_device_arrays_saw(precision):
+    found = simulate(f"moments {precision}")
+    assert len(found) == 6
+    assert {name: size for name, size in found.items() if not size <= 1e-14} == {}  # double precision in both
+
+
 MUTANTS = {  # the first is none: a copy that is right must pass. What is wrong: (file, text, other text, what to run)
     "nothing": ("cuda_loop.py", "range(chunk.steps)", "range(chunk.steps)", "shapes"),
     "one step too many": ("cuda_loop.py", "range(chunk.steps)", "range(chunk.steps + 1)", "shapes"),
@@ -69,6 +76,18 @@ MUTANTS = {  # the first is none: a copy that is right must pass. What is wrong:
     ),
     "coordinate guard": ("update_kernel.py", "    if low < sizes.theta:", "    if low >= 0:", "update float64"),
     "normals of the first four": ("step.py", "stream, step, low)", "stream, step, 0)", "update float64"),
+    "moments of the first four": (
+        "update_kernel.py",
+        "state.theta, low, min(low + 4, sizes.theta)",
+        "state.theta, 0, 4",
+        "moments float64",
+    ),
+    "moments without an end": (
+        "update_kernel.py",
+        "low, min(low + 4, sizes.theta)",
+        "low, low + 4",
+        "moments float64",
+    ),
     "column of a neighbour": ("cuda_loop.py", "state.p[: sizes.p, chain]", "state.p[: sizes.p, 0]", "shapes"),
     "rows of a neighbour": ("cuda_loop.py", "    return chain\n", "    return 0 * chain\n", "shapes"),
 }

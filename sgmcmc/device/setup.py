@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import math
 import os
 import threading
+import warnings
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,21 @@ from numba.extending import overload
 
 from sgmcmc.dispatch import simulate_device
 
-__all__ = ["adopt", "devices", "download", "fill", "host_view", "launch", "on", "simulated", "upload"]
+__all__ = [
+    "adopt",
+    "current",
+    "devices",
+    "download",
+    "duplicate",
+    "fill",
+    "host_view",
+    "launch",
+    "on",
+    "shaped",
+    "simulated",
+    "stream_of_place",
+    "upload",
+]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -52,19 +68,41 @@ def devices() -> list[Any]:
     return [None] if simulated else list(cuda.gpus)
 
 
+def current() -> int:
+    """The number of the current device."""
+    return 0 if simulated else int(cuda.get_current_device().id)
+
+
 def on(device: Any) -> Any:
     """A context in which `device` is the current one."""
     return contextlib.nullcontext() if device is None else device
 
 
 def upload(array: Any) -> Any:
-    """A copy on the device."""
-    return np.array(array) if simulated else cuda.to_device(array)
+    """A copy on the device, there when this returns: streams of other libraries do not wait for the default one."""
+    if simulated:
+        return np.array(array)
+    copy = cuda.to_device(array)
+    cuda.synchronize()
+    return copy
+
+
+def duplicate(array: Any, stream: Any) -> Any:
+    """A copy from device to device, in its turn on a stream."""
+    if simulated:
+        return np.array(array)
+    copy = cuda.device_array_like(array, stream=stream)
+    copy.copy_to_device(array, stream=stream)
+    return copy
 
 
 def download(array: Any) -> Any:
-    """A copy on the host."""
-    return np.array(array) if simulated else array.copy_to_host()
+    """A copy on the host, of what the array's stream has made of it by then."""
+    if simulated:
+        return np.array(array)
+    copy = array.copy_to_host()
+    cuda.synchronize()
+    return copy
 
 
 def fill(array: Any, value: Any) -> None:
@@ -75,9 +113,12 @@ def fill(array: Any, value: Any) -> None:
         array.copy_to_device(np.full(array.shape, value, array.dtype))
 
 
-def adopt(array: Any) -> Any:
-    """A device array of another library, through ``__cuda_array_interface__``: the same memory, not a copy."""
-    return host_view(array) if simulated else cuda.as_cuda_array(array)
+def adopt(array: Any, wait: bool = True) -> Any:
+    """A device array of another library, through ``__cuda_array_interface__``: the same memory, not a copy.
+
+    With `wait` its owner's stream comes to rest first; who goes on in that stream need not.
+    """
+    return host_view(array) if simulated else cuda.as_cuda_array(array, sync=wait)
 
 
 def host_view(array: Any) -> Any:
@@ -90,9 +131,26 @@ def host_view(array: Any) -> Any:
     return np.frombuffer(memory, dtype).reshape(shape)
 
 
+_shaping = threading.Lock()  # filters of warnings belong to all threads
+
+
+@functools.lru_cache(maxsize=128)
+def shaped(kernel: Any, *shape: Any) -> Any:
+    """A kernel with its launch shape. Few chains make a small grid: no reason for the warning that Numba has ready."""
+    with _shaping, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Grid size")
+        return kernel[shape]
+
+
+@functools.lru_cache(maxsize=128)
+def stream_of_place(device: int, number: int | None) -> Any:
+    """The stream of another library that has this number on the current device; 0 is Numba's default, on which we wait."""
+    return 0 if number is None else cuda.external_stream(number)
+
+
 def launch(kernel: Any, threads: int, block: int, arguments: tuple[Any, ...], stream: Any = 0) -> None:
     """Run a kernel on at least so many threads. On the default stream wait for it; on a caller's, he does."""
     with _one_at_a_time:
-        kernel[(threads + block - 1) // block, block, stream](*arguments)
+        shaped(kernel, (threads + block - 1) // block, block, stream)(*arguments)
         if stream == 0:
             cuda.synchronize()

@@ -22,7 +22,7 @@ from sgmcmc.update import advance_block
 
 __all__ = ["advance_four", "is_device_array", "launch_step", "settled", "uploaded"]
 
-BLOCK = 128
+BLOCK = 128  # threads per block, if the device knows no better
 
 
 def is_device_array(value: Any) -> bool:
@@ -84,25 +84,45 @@ class Device:
     """A device that launches updates; tests have one of their own, without a GPU."""
 
     def __init__(self) -> None:
-        from sgmcmc.device import setup, update_kernel
+        from sgmcmc.device import kernel, setup, update_kernel
 
         self.upload, self.download, self.adopt = setup.upload, setup.download, setup.adopt
-        self._launch, self.kernel = setup.launch, update_kernel.update_kernel
+        self.duplicate, self._current, self._stream_of_place = setup.duplicate, setup.current, setup.stream_of_place
+        self._blocks: dict[Any, int] = {}
+        self._block_size = kernel.block_size
+        self._launch, self.kernel, self._simulated = setup.launch, update_kernel.update_kernel, setup.simulated
+
+    def holds(self, array: Any) -> bool:
+        """Whether an array is in this kind of memory."""
+        return self._simulated or is_device_array(array)
 
     def launch(self, threads: int, arguments: tuple[Any, ...], stream: Any) -> None:
-        self._launch(self.kernel, threads, BLOCK, arguments, stream)
+        key = threads, self._current(), arguments[2].theta.dtype, type(arguments[5])  # precision, and moments or none
+        if key not in self._blocks:
+            self._blocks[key] = self._block_size(self.kernel, arguments, threads, BLOCK)
+        self._launch(self.kernel, threads, self._blocks[key], arguments, stream)
 
     def stream_of(self, array: Any) -> Any:
         """The stream on which the owner of an array works, as far as he says."""
-        from numba import cuda
+        return self._stream_of_place(*self.place_of(array))
 
-        number = array.__cuda_array_interface__.get("stream")
-        return 0 if number is None else cuda.external_stream(number)
+    def place_of(self, array: Any) -> tuple[int, Any]:
+        """The device and the stream of an array: what happens there happens one after another, and may share memory."""
+        return self._current(), array.__cuda_array_interface__.get("stream")
 
 
 def upload_state(state: State, device: Any) -> State:
     """The arrays of a chain on the device; those that are empty get room for one number, as device memory must."""
     return State(*(device.upload(a if a.size > 0 else np.zeros(1, a.dtype)) for a in state))
+
+
+def check_gradient(gradient: Any, theta: Any, device: Any) -> None:
+    """Refuse a gradient of the wrong length or precision, or one that is not where the chain is."""
+    if not device.holds(theta):
+        raise ValueError("gradient lives on a GPU, the state on the host; start with the init of an array on the GPU")
+    shape, given = tuple(gradient.__cuda_array_interface__["shape"]), gradient.__cuda_array_interface__["typestr"]
+    if shape != theta.shape or np.dtype(given) != theta.dtype:
+        raise ValueError(f"gradient has shape {shape} and dtype {np.dtype(given)}; give {theta.shape} of {theta.dtype}")
 
 
 def check(dynamics: Dynamics) -> None:
@@ -114,9 +134,9 @@ def check(dynamics: Dynamics) -> None:
 
 
 def launch_step(
-    device: Any, dynamics: Dynamics, sizes: State, state: State, gradient: Any, noise: Noise, *place: Any
+    device: Any, dynamics: Dynamics, sizes: State, state: State, gradient: Any, noise: Noise, *more: Any
 ) -> None:
-    """One step, in place; `place` is the random stream, the number of the step, the step size before it and its own."""
+    """One step, in place; `more` is moments, the random stream, the number of the step, the step size before and its own."""
     threads = (sizes.theta + 3) // 4
-    arguments = (dynamics, sizes, state, device.adopt(gradient), noise, *place)
+    arguments = (dynamics, sizes, state, device.adopt(gradient, False), noise, *more)
     device.launch(threads, arguments, device.stream_of(gradient))

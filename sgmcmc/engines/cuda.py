@@ -23,7 +23,7 @@ from sgmcmc.potentials import PythonPotential, scratch_size
 
 __all__ = ["Fleet", "check_model_for_device", "fleets"]
 
-BLOCK = 64  # threads per block: few, since a chain holds many registers and blocks should reach every multiprocessor
+BLOCK = 64  # threads per block, if the device knows no better: few, so that blocks reach every multiprocessor
 DRAWS_AT_ONCE = 1 << 26  # bytes of draws that wait on the device for the end of a chunk
 
 
@@ -48,7 +48,7 @@ class Fleet(Task):
     """The chains of one device: what `crew.run` sees as one task."""
 
     def __init__(
-        self, job: Job, chains: list[Chain], seed: int, kernels: Any, device: Any = None, block: int = BLOCK
+        self, job: Job, chains: list[Chain], seed: int, kernels: Any, device: Any = None, block: int | None = None
     ) -> None:
         self.kernels, self.device, self.block = kernels, device, block
         self.job, self.chains = job, chains
@@ -130,6 +130,8 @@ class Fleet(Task):
         )
         self.kernels.fill(self.room.memory, -1)  # what a chain remembers of its epoch lives as long as a chunk
         arguments = (self.common, self.state, self.room, chunk, *self.key, up(np.array(group)), self.numbers, out, done)
+        if self.block is None:
+            self.block = self.kernels.block_size(self.kernels.chain_kernel, arguments, len(group), BLOCK)
         self.kernels.launch(self.kernels.chain_kernel, len(group), self.block, arguments)
         steps, draws, sums = down(done), down(out), down(self.room.sums)
         self.kernels.fill(self.room.sums, 0)

@@ -7,10 +7,22 @@ from __future__ import annotations
 
 from numba import cuda
 
+from sgmcmc.device.kernel import block_size, device_kernel
 from sgmcmc.device.setup import devices, download, fill, launch, on, simulated, upload
 from sgmcmc.engines.cuda_loop import run_thread
 
-__all__ = ["chain_kernel", "chain_per_thread", "devices", "download", "fill", "launch", "on", "simulated", "upload"]
+__all__ = [
+    "block_size",
+    "chain_kernel",
+    "chain_per_thread",
+    "devices",
+    "download",
+    "fill",
+    "launch",
+    "on",
+    "simulated",
+    "upload",
+]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -23,4 +35,4 @@ def chain_per_thread(common, state, room, chunk, key0, key1, which, numbers, out
         done[chain] = run_thread(common, state, room, chunk, key0, key1, numbers[chain], chain, out)
 
 
-chain_kernel = cuda.jit(chain_per_thread)
+chain_kernel = device_kernel(chain_per_thread)

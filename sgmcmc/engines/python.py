@@ -12,6 +12,7 @@ import numpy as np
 from sgmcmc.engines.cpu import work
 from sgmcmc.kernels import kernel
 from sgmcmc.minibatch import choose
+from sgmcmc.moments import NoMoments
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
 from sgmcmc.update import draw_momenta, update_once
 
@@ -87,7 +88,8 @@ def run_chunk(
             buffers.origin[:] = theta
         elif now > first_measured:
             buffers.sums[1] += work_done(theta, buffers.origin, buffers.gradient)
-        virial = update_once(dynamics, state, buffers.gradient, buffers.noise, stream, np.int64(now), before, h)
+        place = (stream, np.int64(now), before, h)
+        virial = update_once(dynamics, state, buffers.gradient, buffers.noise, NoMoments(), *place)
         before = h
         if now > first_measured:
             buffers.sums[0] += virial / theta.size

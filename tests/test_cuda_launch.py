@@ -1,0 +1,95 @@
+"""Launch shapes: what a device is asked, what it is asked it with, and that nobody is warned. No GPU: the driver is a fake."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from cuda_compiling import prepare, unavailable
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiler():
+    trouble = prepare()
+    if trouble is not None:
+        unavailable("ptx", trouble)
+
+
+class Kernel:
+    """A compiled kernel, as far as `block_size` can tell."""
+
+    def typeof_pyval(self, value):
+        return type(value)
+
+    def compile(self, types):
+        assert types == (int, float)
+        return SimpleNamespace(_codelibrary=SimpleNamespace(get_cufunc=lambda: "machine code"))
+
+
+def block_size(monkeypatch, active, threads=100_000, default=64):
+    """The block size on a device with 10 multiprocessors that hold active(block) blocks each."""
+    from sgmcmc.device import kernel
+
+    def blocks(function, block, shared):
+        assert (function, shared) == ("machine code", 0)
+        return active(block)
+
+    device = SimpleNamespace(MULTIPROCESSOR_COUNT=10)
+    context = SimpleNamespace(device=device, get_active_blocks_per_multiprocessor=blocks)
+    monkeypatch.setattr(kernel.cuda, "current_context", lambda: context)
+    return kernel.block_size(Kernel(), (1, 2.0), threads, default)
+
+
+def occupancy(registers, most_blocks=16, most_threads=2048):
+    """NVIDIA's rule, for 65536 registers that are dealt out to warps in units of 256."""
+
+    def active(block):
+        warps = 65536 // (-(-registers * 32 // 256) * 256)
+        return min(most_blocks, most_threads // block, warps * 32 // block)
+
+    return active
+
+
+def test_it_is_the_smallest_block_with_most_threads_unless_the_default_is_as_good(monkeypatch):
+    assert block_size(monkeypatch, occupancy(128)) == 64  # 512 threads with 32, 64, 128, 256 and 512
+    assert block_size(monkeypatch, occupancy(32)) == 128  # 16 blocks of 64 leave half of it empty
+    assert block_size(monkeypatch, occupancy(32), default=256) == 256
+    assert (
+        block_size(monkeypatch, occupancy(200), default=128) == 32
+    )  # 10 warps: 320 threads, but 256 with blocks of 128
+
+
+def test_few_threads_take_the_default(monkeypatch):
+    assert block_size(monkeypatch, occupancy(32), threads=640) == 64
+    assert block_size(monkeypatch, occupancy(32), threads=641) == 128
+
+
+def test_a_driver_that_cannot_tell_is_no_obstacle(monkeypatch):
+    def broken(block):
+        raise RuntimeError("CUDA_ERROR_NOT_SUPPORTED")
+
+    assert block_size(monkeypatch, broken) == 64
+
+
+def test_without_a_device_it_is_the_default():
+    from numba import cuda
+
+    from sgmcmc.device.kernel import block_size
+
+    if cuda.is_available():
+        pytest.skip("there is a device")
+    assert block_size(Kernel(), (1, 2.0), 10**6, 128) == 128
+
+
+def test_a_small_grid_is_no_reason_for_a_warning():
+    from numba import cuda
+
+    from sgmcmc.device.setup import shaped
+
+    @cuda.jit
+    def nothing():
+        pass
+
+    with pytest.warns(Warning, match="Grid size 1 will likely result in GPU under-utilization"):
+        nothing[1, 32]
+    assert shaped(nothing, 2, 32, 0).griddim == (2, 1, 1)  # warnings are errors here
