@@ -105,7 +105,7 @@ class PtxKernels:
     def __init__(self, change: Any = None) -> None:
         from sgmcmc.engines import cuda_kernels
 
-        self.chain_kernel = cuda_kernels.chain_per_thread
+        self.chain_kernel, self.block_kernel = cuda_kernels.chain_per_thread, cuda_kernels.block_per_chain
         self.change = change
         self.modules: dict[Any, Module] = {}
         self.sources: list[str] = []
