@@ -39,6 +39,7 @@ __all__ = [
     "choose_together",
     "find_alone",
     "find_errors",
+    "finish_strands",
     "own_arrays",
     "record",
     "rows_at_once",
@@ -73,7 +74,7 @@ def own_arrays(common, state, room, key0, key1, number, chain):
     sizes, dim = common.sizes, common.sizes.theta
     return Own(
         State(
-            state.theta[chain, :dim],
+            state.theta[chain],
             state.p[chain, : sizes.p],
             state.xi[chain, : sizes.xi],
             state.center[chain, : sizes.center],
@@ -81,13 +82,13 @@ def own_arrays(common, state, room, key0, key1, number, chain):
             state.bend[chain, : sizes.bend],
             state.pending[chain, : sizes.pending],
         ),
-        Noise(room.noise_p[chain, : sizes.p], room.noise_theta[chain, :dim], room.noise_xi[chain, : sizes.xi]),
-        room.gradient[chain, :dim],
+        Noise(room.noise_p[chain, : sizes.p], room.noise_theta[chain], room.noise_xi[chain, : sizes.xi]),
+        room.gradient[chain],
         room.gradient_noise[chain, : (dim if common.gradient.noise > 0.0 else 0)],
         room.rows[rows_column(common.gradient.minibatch, chain), : common.rows],
         room.memory[chain, : common.memory],
         room.scratch[chain, : common.scratch],
-        room.origin[chain, :dim],
+        room.origin[chain],
         room.sums[chain],
         Stream(key0, key1, number),
     )
@@ -186,9 +187,10 @@ def _(thermostat, dim):
 
 
 @loop
-def begin_strands(dynamics, own, lane, lanes):
+def begin_strands(common, own, lane, lanes):
     """The momenta a chain starts with; whoever draws them uses them first."""
-    p, size = own.state.p, coordinates_together(dynamics.thermostat, own.slope.size)
+    dynamics, p = common.dynamics, own.state.p
+    size = coordinates_together(dynamics.thermostat, own.slope.size)
     for strand in range(lane, STRANDS, lanes):
         for low in range(strand * size, p.size, STRANDS * size):
             few = p[low : min(low + size, p.size)]
@@ -205,27 +207,38 @@ def work_of(theta, origin, gradient):
 
 
 @loop
-def advance_strands(common, own, chunk, now, before, h, measured, lane, lanes):
-    """Finish the gradient, measure and advance, strand by strand. Gives back whether θ and ξ of them are finite.
-
-    measured[0, s] = Σ p K'(p) and measured[1, s] = (θ − origin)·∇U of strand s.
-    """
-    dim, dynamics, gradient = own.slope.size, common.dynamics, common.gradient
-    size, fine = coordinates_together(dynamics.thermostat, dim), True
+def finish_strands(common, own, chunk, now, measured, lane, lanes):
+    """The rest of the gradient: weight, prior, noise, clipping. measured[1, s] = (θ − origin)·∇U of strand s."""
+    dim, gradient = common.sizes.theta, common.gradient
+    size = coordinates_together(common.dynamics.thermostat, dim)
     for strand in range(lane, STRANDS, lanes):
-        virial, work = h - h, h - h
+        work = gradient.weight - gradient.weight
         for low in range(strand * size, dim, STRANDS * size):
             high = min(low + size, dim)
-            part, slope, origin = stretch(own.state, common.sizes, low, high), own.slope[low:high], own.origin[low:high]
-            weigh(common.model, part.theta, gradient.weight, slope)
+            theta, slope, origin = own.state.theta[low:high], own.slope[low:high], own.origin[low:high]
+            weigh(common.model, theta, gradient.weight, slope)
             disturb(gradient, own.normals[min(low, own.normals.size) : high], own.stream, now, low, slope)
             if now == chunk.first_measured:
-                copy(part.theta, origin)
-            elif now > chunk.first_measured:
-                work += work_of(part.theta, origin, slope)
+                copy(theta, origin)
+            work += work_of(theta, origin, slope)
+        measured[1, strand] = work
+
+
+@loop
+def advance_strands(common, own, now, before, h, measured, lane, lanes):
+    """The step of the coordinates whose gradient this thread has finished. Gives back whether their θ and ξ are finite.
+
+    measured[0, s] = Σ p K'(p) of strand s.
+    """
+    dim, dynamics, fine = common.sizes.theta, common.dynamics, True
+    size = coordinates_together(dynamics.thermostat, dim)
+    for strand in range(lane, STRANDS, lanes):
+        virial = h - h
+        for low in range(strand * size, dim, STRANDS * size):
+            part = stretch(own.state, common.sizes, low, min(low + size, dim))
             virial += advance_stretch(dynamics, part, own.slope, own.noise, own.stream, now, before, h, low)
             fine = fine and is_finite(part)
-        measured[0, strand], measured[1, strand] = virial, work
+        measured[0, strand] = virial
     return fine
 
 

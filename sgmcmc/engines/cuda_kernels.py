@@ -21,6 +21,7 @@ from sgmcmc.engines.cuda_block import (
     choose_together,
     find_alone,
     find_errors,
+    finish_strands,
     own_arrays,
     record,
     rows_at_once,
@@ -66,7 +67,7 @@ def block_per_chain(common, state, room, chunk, key0, key1, which, numbers, out,
     own = own_arrays(common, state, room, key0, key1, numbers[chain], chain)
     before, recorded, finished = chunk.before, 0, 0
     if chunk.fresh:
-        begin_strands(common.dynamics, own, lane, lanes)
+        begin_strands(common, own, lane, lanes)
     for t in range(chunk.steps):
         now, h = chunk.step + t, chunk.step_sizes[t]
         choose_together(gradient.minibatch, gradient.n_rows, own, now, lane, lanes)
@@ -82,7 +83,8 @@ def block_per_chain(common, state, room, chunk, key0, key1, which, numbers, out,
                 cuda.syncthreads()  # errors; nobody reads the partial sums any more
                 add_rows(model, rows, errors, own.slope, first, lane, lanes)
         cuda.syncthreads()  # the gradient; nobody reads θ and the rows any more
-        fine = advance_strands(common, own, chunk, now, before, h, measured, lane, lanes)
+        finish_strands(common, own, chunk, now, measured, lane, lanes)
+        fine = advance_strands(common, own, now, before, h, measured, lane, lanes)
         finite = cuda.syncthreads_and(np.int32(fine))  # θ, what was measured, and whether all of it is finite
         if now > chunk.first_measured:
             add_measured(own, measured, lane)
