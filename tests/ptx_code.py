@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ptx_text import split, statements
+
 BITS = {f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64)} | {"f32": 32, "f64": 64, "pred": 1}
 FLOATS = {"f32": "float", "f64": "double"}
 SPECIAL = [f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
@@ -36,7 +38,8 @@ class Code:
         self.module, self.name, self.is_entry = module, name, is_entry
         self.lines: list[str] = []
         self.slots: list[str] = []
-        self.registers: dict[str, int] = {}
+        self.registers: dict[str, tuple[str, int]] = {}  # its slot and its bits
+        self.outside: list[dict[str, tuple[str, int]]] = []  # registers of the scopes around this one
         self.memory: dict[str, str] = {}  # parameters and local arrays
         self.count = 0
 
@@ -82,8 +85,8 @@ class Code:
     def read(self, operand: str, kind: str) -> str:
         bits = BITS[kind]
         if operand in self.registers:
-            own = self.registers[operand]
-            raw = self.resized(self.value(f'load i{own}, ptr %"{operand}"'), own, bits)
+            slot, own = self.registers[operand]
+            raw = self.resized(self.value(f"load i{own}, ptr {slot}"), own, bits)
         elif operand in SPECIAL:
             raw = self.resized(f"%s{SPECIAL.index(operand)}", 32, bits)
         elif re.fullmatch(r"0[dDfF][0-9A-Fa-f]+", operand):
@@ -99,9 +102,9 @@ class Code:
             return
         if kind in FLOATS:
             value = self.value(f"bitcast {FLOATS[kind]} {value} to i{BITS[kind]}")
-        own = self.registers[target]
+        slot, own = self.registers[target]
         value = self.resized(value, BITS[kind], own, kind[0] == "s")
-        self.lines.append(f'store i{own} {value}, ptr %"{target}"')
+        self.lines.append(f"store i{own} {value}, ptr {slot}")
 
     def address(self, name: str) -> str:
         if name in self.module.shared:
@@ -126,7 +129,12 @@ class Code:
     # ---- statements ------------------------------------------------------------------------------------------------
 
     def statement(self, text: str) -> None:
-        if text.endswith(":"):
+        if text == "{":  # a register that is declared within hides its namesake outside
+            self.outside.append(self.registers)
+            self.registers = dict(self.registers)
+        elif text == "}":
+            self.registers = self.outside.pop()
+        elif text.endswith(":"):
             self.lines.append(f'br label %"{text[:-1]}"')
             self.label(text[:-1])
         elif text.startswith(".reg"):
@@ -136,9 +144,9 @@ class Code:
                 assert match is not None, name
                 many = match.group(2)
                 for each in [match.group(1)] if many is None else [f"{match.group(1)}{i}" for i in range(int(many))]:
-                    if each not in self.registers:
-                        self.registers[each] = BITS[kind[1:]]
-                        self.slots.append(f'%"{each}" = alloca i{BITS[kind[1:]]}')
+                    slot, bits = f"%{self.fresh()}", BITS[kind[1:]]
+                    self.registers[each] = slot, bits
+                    self.slots.append(f"{slot} = alloca i{bits}")
         elif text.startswith((".param", ".local")):
             match = re.match(r"\.\w+\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+([\w$]+)(?:\[(\d+)\])?$", text)
             assert match is not None, text
@@ -205,8 +213,14 @@ class Code:
         self.lines.append("call void @llvm.trap()")
 
     def do_bar(self, mods: list[str], kind: str, o: list[str]) -> None:
+        """The barrier is told what this thread says and answers whether all said yes: bar.red.and is d, barrier, own."""
+        if mods[0] not in ("sync", "red") or (mods[0] == "red" and mods[1:] != ["and", "pred"]):
+            raise NotImplementedError(f"bar.{'.'.join(mods)}")
         self.module.has_barrier = True
-        self.lines.append("call void %barrier()")
+        own = self.resized(self.read(o[2], "pred"), 1, 32) if mods[0] == "red" else "1"
+        answer = self.value(f"call i32 %barrier(i32 {own})")
+        if mods[0] == "red":
+            self.write(o[0], self.resized(answer, 32, 1), "pred")
 
     do_barrier = do_bar
 
@@ -380,20 +394,3 @@ class Code:
         else:
             value = self.resized(value, BITS[kind], BITS[to], kind[0] == "s")
         self.write(o[0], value, to)
-
-
-def statements(body: str) -> Iterator[str]:
-    """Instructions, declarations and labels (with their colon)."""
-    for raw in re.split(r"(?<=;)|(?<=:)(?=\s)", body):
-        text = raw.strip()
-        while text[:1] in ("{", "}") and not re.match(r"\{[^;]*\}\s*,", text):  # a scope, not a vector
-            text = text[1:].strip()
-        text = text.removesuffix(";").strip()
-        if text != "":
-            yield text
-
-
-def split(operands: str) -> list[str]:
-    """Operands at commas that are in no bracket."""
-    parts = re.split(r",(?![^{\[(]*[}\])])", operands)
-    return [p.strip() for p in parts if p.strip() != ""]

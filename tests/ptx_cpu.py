@@ -2,8 +2,11 @@
 
 It shows what the simulator cannot: Numba's typing for CUDA, NVVM's fused multiplications and optimisations, 32- and 64-bit
 integers as a GPU has them. It cannot show what hardware does: assembly, races, the order of memory, approximate
-instructions (computed exactly here), speed. Blocks run one after another; the threads of a block too, unless it has
-barriers, then each is a thread of the operating system. An instruction that is not known is an error.
+instructions (computed exactly here), speed. An instruction that is not known is an error.
+
+Blocks run one after another; the threads of a block too, from barrier to barrier, in an order that the caller chooses. Of two
+threads that touch the same number between two barriers either may come first: a kernel that lacks a barrier gives other
+results in another order.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ import ctypes
 import itertools
 import re
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 from ptx_code import BITS, FLOATS, N_SPECIAL, Code
+from ptx_text import closing
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -28,16 +33,6 @@ _VARIABLE = re.compile(
     r"((?:\.\w+\s+)*?)(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$]+)\s*(?:\[(\d*)\])?\s*(?:=\s*(.*))?$", re.DOTALL
 )
 _NUMBERS = itertools.count()
-
-
-def closing(text: str, start: int) -> int:
-    """Where the brace that opens at `start` is closed."""
-    depth = 0
-    for match in re.compile(r"[{}]").finditer(text, start):
-        depth += 1 if match.group() == "{" else -1
-        if depth == 0:
-            return match.start()
-    raise ValueError("a brace is not closed")
 
 
 class Module:
@@ -124,8 +119,8 @@ class Module:
 
     # ---- launching -------------------------------------------------------------------------------------------------
 
-    def launch(self, blocks: int, threads: int, arguments: Any) -> None:
-        """Run the kernel on so many blocks of so many threads."""
+    def launch(self, blocks: int, threads: int, arguments: Any, order: str = "ascending") -> None:
+        """Run the kernel on so many blocks of so many threads, the threads of a block in this order."""
         values = list(flat(arguments))
         assert len(values) == len(self.parameters), (len(values), len(self.parameters))
         packed = b"".join(
@@ -134,26 +129,65 @@ class Module:
         )
         memory = ctypes.create_string_buffer(packed, len(packed) + 8)
         for block in range(blocks):
-            shared = ctypes.create_string_buffer(self.shared_bytes + 64)
+            shared = ctypes.create_string_buffer(b"\xff" * (self.shared_bytes + 64))  # nobody may rely on zeros
             where = ctypes.addressof(memory), ctypes.addressof(shared)
+            special = (threads, 1, 1, block, 0, 0, blocks, 1, 1)
             if self.has_barrier:
-                self._together(where, block, blocks, threads)
+                Turns(threads, ORDERS[order]).run(lambda t, wait, w=where, s=special: self.call(*w, wait, t, 0, 0, *s))
                 continue
-            for thread in range(threads):
-                self.call(*where, None, thread, 0, 0, threads, 1, 1, block, 0, 0, blocks, 1, 1)
+            for thread in ORDERS[order](0, threads):
+                self.call(*where, None, thread, 0, 0, *special)
 
-    def _together(self, where: tuple[int, int], block: int, blocks: int, threads: int) -> None:
-        barrier = threading.Barrier(threads)
-        wait = ctypes.CFUNCTYPE(None)(lambda: barrier.wait(60) and None)
-        address = ctypes.cast(wait, ctypes.c_void_p)
-        special = (threads, 1, 1, block, 0, 0, blocks, 1, 1)
-        workers = [
-            threading.Thread(target=self.call, args=(*where, address, t, 0, 0, *special)) for t in range(threads)
-        ]
+
+ORDERS: dict[str, Callable[[int, int], Any]] = {
+    "ascending": lambda phase, n: range(n),
+    "descending": lambda phase, n: range(n - 1, -1, -1),
+    "shuffled": lambda phase, n: np.random.default_rng(phase).permutation(n).tolist(),
+}
+
+
+class Turns:
+    """The threads of a block, each a thread of the operating system, of which one runs at a time: up to its next barrier."""
+
+    def __init__(self, threads: int, order: Callable[[int, int], Any]) -> None:
+        self.threads, self.order = threads, order
+        self.gates = [threading.Semaphore(0) for _ in range(threads)]
+        self.gone: set[int] = set()
+        self.phase, self.queue, self.diverged = 0, list(order(0, threads)), False
+        self.said = self.answer = 1
+
+    def run(self, call: Callable[[int, Any], None]) -> None:
+        def work(t: int) -> None:
+            wait = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(lambda own: self.wait(t, own))
+            self.gates[t].acquire()
+            call(t, ctypes.cast(wait, ctypes.c_void_p))
+            self.gone.add(t)
+            self.next()
+
+        workers = [threading.Thread(target=work, args=(t,)) for t in range(self.threads)]
         for worker in workers:
             worker.start()
+        self.next()
         for worker in workers:
             worker.join()
+        assert not self.diverged, "some threads of a block were done while others stood at a barrier"
+
+    def wait(self, t: int, own: int) -> int:
+        """Thread t stands at a barrier and says `own`. Gives back whether everybody said yes."""
+        self.said &= own
+        self.next()
+        self.gates[t].acquire()
+        return self.answer
+
+    def next(self) -> None:
+        """Let the next thread run. After the last of a phase, all that are left stand at a barrier: another phase begins."""
+        if self.queue == []:
+            self.phase += 1
+            self.diverged |= 0 < len(self.gone) < self.threads
+            self.queue = [t for t in self.order(self.phase, self.threads) if t not in self.gone]
+            self.said, self.answer = 1, self.said
+        if self.queue != []:
+            self.gates[self.queue.pop(0)].release()
 
 
 def flat(value: Any) -> Any:

@@ -1,0 +1,34 @@
+"""PTX as text: where a brace is closed, statements, operands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+
+def closing(text: str, start: int) -> int:
+    """Where the brace that opens at `start` is closed."""
+    depth = 0
+    for match in re.compile(r"[{}]").finditer(text, start):
+        depth += 1 if match.group() == "{" else -1
+        if depth == 0:
+            return match.start()
+    raise ValueError("a brace is not closed")
+
+
+def statements(body: str) -> Iterator[str]:
+    """Instructions, declarations, labels (with their colon), and the braces of scopes."""
+    for raw in re.split(r"(?<=;)|(?<=:)(?=\s)", body):
+        text = raw.strip()
+        while text[:1] in ("{", "}") and not re.match(r"\{[^;]*\}\s*,", text):  # a scope, not a vector
+            yield text[0]
+            text = text[1:].strip()
+        text = text.removesuffix(";").strip()
+        if text != "":
+            yield text
+
+
+def split(operands: str) -> list[str]:
+    """Operands at commas that are in no bracket."""
+    parts = re.split(r",(?![^{\[(]*[}\])])", operands)
+    return [p.strip() for p in parts if p.strip() != ""]
