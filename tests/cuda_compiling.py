@@ -98,7 +98,7 @@ def assemble(ptx: str, architecture: str) -> Assembled:
 
 
 class PtxKernels:
-    """Kernels that run as PTX on the CPU, the threads of a block in this order; `change` may tamper with the PTX."""
+    """Kernels that run as PTX on the CPU, their threads in this order; `change` may tamper with the PTX."""
 
     simulated = False
 

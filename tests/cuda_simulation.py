@@ -114,6 +114,12 @@ def updates(kind) -> dict[str, float]:
     return found
 
 
+def few(cases) -> dict[str, float]:
+    """The largest difference of each of a few cases."""
+    found = {name: compare(*run) for name, run in cases.items()}
+    return {name: max(size for part, size in each.items() if part != "moves") for name, each in found.items()}
+
+
 def blocks(threads: int = 4) -> None:
     """From here on a block of so many threads runs each chain."""
     cuda.takes_a_block = lambda *_: True
@@ -128,6 +134,8 @@ if __name__ == "__main__":
         cases, wanted = block_runs, wanted.removeprefix("block ")
     if wanted == "shapes":
         print(json.dumps(rows_and_shapes()))
+    elif wanted == "few":
+        print(json.dumps(few({name: cases(np.float64)[name] for name in ("sampler SGLD", "model two strips")})))
     elif wanted.startswith("update"):
         print(json.dumps(updates(np.dtype(wanted.split()[1]).type)))
     else:

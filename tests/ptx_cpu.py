@@ -4,9 +4,9 @@ It shows what the simulator cannot: Numba's typing for CUDA, NVVM's fused multip
 integers as a GPU has them. It cannot show what hardware does: assembly, races, the order of memory, approximate
 instructions (computed exactly here), speed. An instruction that is not known is an error.
 
-Blocks run one after another; the threads of a block too, from barrier to barrier, in an order that the caller chooses. Of two
-threads that touch the same number between two barriers either may come first: a kernel that lacks a barrier gives other
-results in another order.
+Threads run one after another, those of all blocks, from barrier to barrier, in an order that the caller chooses. Of two
+threads that touch the same number between two barriers either may come first: a kernel that lacks a barrier, or whose blocks
+get into each other's way, gives other results in another order.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Module:
     # ---- launching -------------------------------------------------------------------------------------------------
 
     def launch(self, blocks: int, threads: int, arguments: Any, order: str = "ascending") -> None:
-        """Run the kernel on so many blocks of so many threads, the threads of a block in this order."""
+        """Run the kernel on so many blocks of so many threads, in this order."""
         values = list(flat(arguments))
         assert len(values) == len(self.parameters), (len(values), len(self.parameters))
         packed = b"".join(
@@ -128,15 +128,19 @@ class Module:
             for value, (_, size, kind) in zip(values, self.parameters, strict=True)
         )
         memory = ctypes.create_string_buffer(packed, len(packed) + 8)
-        for block in range(blocks):
-            shared = ctypes.create_string_buffer(b"\xff" * (self.shared_bytes + 64))  # nobody may rely on zeros
-            where = ctypes.addressof(memory), ctypes.addressof(shared)
-            special = (threads, 1, 1, block, 0, 0, blocks, 1, 1)
-            if self.has_barrier:
-                Turns(threads, ORDERS[order]).run(lambda t, wait, w=where, s=special: self.call(*w, wait, t, 0, 0, *s))
-                continue
-            for thread in ORDERS[order](0, threads):
-                self.call(*where, None, thread, 0, 0, *special)
+        # Nobody may rely on zeros in shared memory.
+        shared = [ctypes.create_string_buffer(b"\xff" * (self.shared_bytes + 64)) for _ in range(blocks)]
+
+        def call(n: int, wait: Any) -> None:
+            block, thread = divmod(n, threads)
+            where = ctypes.addressof(memory), ctypes.addressof(shared[block])
+            self.call(*where, wait, thread, 0, 0, threads, 1, 1, block, 0, 0, blocks, 1, 1)
+
+        if self.has_barrier:
+            Turns(blocks, threads, ORDERS[order]).run(call)
+        else:
+            for n in ORDERS[order](0, blocks * threads):
+                call(n, None)
 
 
 ORDERS: dict[str, Callable[[int, int], Any]] = {
@@ -147,24 +151,24 @@ ORDERS: dict[str, Callable[[int, int], Any]] = {
 
 
 class Turns:
-    """The threads of a block, each a thread of the operating system, of which one runs at a time: up to its next barrier."""
+    """All threads of a launch, each a thread of the operating system, of which one runs at a time: up to its next barrier."""
 
-    def __init__(self, threads: int, order: Callable[[int, int], Any]) -> None:
+    def __init__(self, blocks: int, threads: int, order: Callable[[int, int], Any]) -> None:
         self.threads, self.order = threads, order
-        self.gates = [threading.Semaphore(0) for _ in range(threads)]
+        self.gates = [threading.Semaphore(0) for _ in range(blocks * threads)]
         self.gone: set[int] = set()
-        self.phase, self.queue, self.diverged = 0, list(order(0, threads)), False
-        self.said = self.answer = 1
+        self.phase, self.queue, self.diverged = 0, list(order(0, len(self.gates))), False
+        self.said = self.answer = [1] * blocks
 
     def run(self, call: Callable[[int, Any], None]) -> None:
-        def work(t: int) -> None:
-            wait = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(lambda own: self.wait(t, own))
-            self.gates[t].acquire()
-            call(t, ctypes.cast(wait, ctypes.c_void_p))
-            self.gone.add(t)
+        def work(n: int) -> None:
+            wait = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(lambda own: self.wait(n, own))
+            self.gates[n].acquire()
+            call(n, ctypes.cast(wait, ctypes.c_void_p))
+            self.gone.add(n)
             self.next()
 
-        workers = [threading.Thread(target=work, args=(t,)) for t in range(self.threads)]
+        workers = [threading.Thread(target=work, args=(n,)) for n in range(len(self.gates))]
         for worker in workers:
             worker.start()
         self.next()
@@ -172,20 +176,21 @@ class Turns:
             worker.join()
         assert not self.diverged, "some threads of a block were done while others stood at a barrier"
 
-    def wait(self, t: int, own: int) -> int:
-        """Thread t stands at a barrier and says `own`. Gives back whether everybody said yes."""
-        self.said &= own
+    def wait(self, n: int, own: int) -> int:
+        """Thread n stands at a barrier and says `own`. Gives back whether its whole block said yes."""
+        self.said[n // self.threads] &= own
         self.next()
-        self.gates[t].acquire()
-        return self.answer
+        self.gates[n].acquire()
+        return self.answer[n // self.threads]
 
     def next(self) -> None:
         """Let the next thread run. After the last of a phase, all that are left stand at a barrier: another phase begins."""
         if self.queue == []:
             self.phase += 1
-            self.diverged |= 0 < len(self.gone) < self.threads
-            self.queue = [t for t in self.order(self.phase, self.threads) if t not in self.gone]
-            self.said, self.answer = 1, self.said
+            left = [len([n for n in self.gone if n // self.threads == block]) for block in range(len(self.said))]
+            self.diverged |= any(0 < count < self.threads for count in left)
+            self.queue = [n for n in self.order(self.phase, len(self.gates)) if n not in self.gone]
+            self.said, self.answer = [1] * len(self.said), self.said
         if self.queue != []:
             self.gates[self.queue.pop(0)].release()
 

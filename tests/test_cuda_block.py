@@ -43,7 +43,7 @@ def fitted(name: str, dim: int) -> sg.Sampler:
 
 
 CASES = {
-    "SGLD": (WIDE, SAMPLERS["SGLD"], {"batch_size": 50}),
+    "SGLD": (WIDE, sg.SGLD(0.01), {"batch_size": 50}),
     "SGMGTD": (WIDE, SAMPLERS["SGMGTD"], {"batch_size": 50}),
     "chain": (WIDE, fitted("root-symmetric-chain", FEATURES), {"batch_size": 150, "minibatch": "no-replacement"}),
     "softmax": (CLASSES, sg.SGNHT(0.02), {"batch_size": 40, "minibatch": "shuffle"}),
@@ -116,9 +116,9 @@ class Launch:
         self.arguments = common, state, room, chunk, key0, key1, np.arange(numbers.size), numbers, out, done
         self.ptx = ptx_of(self.kernel, self.arguments)
 
-    def run(self, module, block=32, order="ascending"):
+    def run(self, module, block=32, order="ascending", change=lambda arguments: arguments):
         """All that the launch leaves behind."""
-        arguments = uploaded(self.arguments, np.array)
+        arguments = change(uploaded(self.arguments, np.array))
         _, state, room, *_, out, done = arguments
         module.launch(done.size, block, arguments, order)
         return [*state, room.gradient, room.rows, room.sums, out, done]
@@ -183,6 +183,20 @@ def test_a_missing_barrier_is_seen_by_the_order_of_the_threads(which):
     module = Module(without_barrier(case.ptx, which))
     first = case.run(module)
     assert not all(same(first, case.run(module, order=order)) for order in ORDERS)
+
+
+def one_gradient_for_all(arguments):
+    """The arguments of a launch whose chains write their gradients to the same place."""
+    common, state, room, *rest = arguments
+    same_place = np.lib.stride_tricks.as_strided(room.gradient, room.gradient.shape, (0, room.gradient.itemsize))
+    return common, state, room._replace(gradient=same_place), *rest
+
+
+def test_chains_that_share_memory_are_seen_by_the_order_of_the_blocks():
+    case = launch_of_a_thermostat()
+    module = Module(ptx_of(case.kernel, one_gradient_for_all(case.arguments)))
+    first = case.run(module, change=one_gradient_for_all)
+    assert not all(same(first, case.run(module, order=order, change=one_gradient_for_all)) for order in ORDERS)
 
 
 # ---- what runs it --------------------------------------------------------------------------------------------------------

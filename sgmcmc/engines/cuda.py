@@ -159,7 +159,17 @@ class Fleet(Task):
             bool(lead.fresh and count > 0),
         )
         self.kernels.fill(self.room.memory, -1)  # what a chain remembers of its epoch lives as long as a chunk
-        arguments = (self.common, self.state, self.room, chunk, *self.key, up(np.array(group)), self.numbers, out, done)
+        arguments = (
+            self.common,
+            self.state,
+            self.room,
+            chunk,
+            *self.key,
+            up(np.array(group, np.uint32)),
+            self.numbers,
+            out,
+            done,
+        )
         self.kernels.launch(self.kernel, len(group) * self.threads_per_chain, self.block, arguments)
         steps, draws, sums = down(done), down(out), down(self.room.sums)
         self.kernels.fill(self.room.sums, 0)

@@ -70,24 +70,27 @@ class Own(NamedTuple):
 
 @loop
 def own_arrays(common, state, room, key0, key1, number, chain):
-    """Chain `number`, whose arrays are row `chain` of everybody's."""
-    sizes, dim = common.sizes, common.sizes.theta
+    """Chain `number`, whose arrays are row `chain` of everybody's.
+
+    Arrays that are not used have length 1 here, not 0: `stretch` knows how long they should be. (Cut to length, each would
+    take two registers for its length from the first step to the last.)
+    """
     return Own(
         State(
             state.theta[chain],
-            state.p[chain, : sizes.p],
-            state.xi[chain, : sizes.xi],
-            state.center[chain, : sizes.center],
-            state.loss[chain, : sizes.loss],
-            state.bend[chain, : sizes.bend],
-            state.pending[chain, : sizes.pending],
+            state.p[chain],
+            state.xi[chain],
+            state.center[chain],
+            state.loss[chain],
+            state.bend[chain],
+            state.pending[chain],
         ),
-        Noise(room.noise_p[chain, : sizes.p], room.noise_theta[chain], room.noise_xi[chain, : sizes.xi]),
+        Noise(room.noise_p[chain], room.noise_theta[chain], room.noise_xi[chain]),
         room.gradient[chain],
-        room.gradient_noise[chain, : (dim if common.gradient.noise > 0.0 else 0)],
+        room.gradient_noise[chain],
         room.rows[rows_column(common.gradient.minibatch, chain), : common.rows],
-        room.memory[chain, : common.memory],
-        room.scratch[chain, : common.scratch],
+        room.memory[chain],
+        room.scratch[chain],
         room.origin[chain],
         room.sums[chain],
         Stream(key0, key1, number),
@@ -189,12 +192,12 @@ def _(thermostat, dim):
 @loop
 def begin_strands(common, own, lane, lanes):
     """The momenta a chain starts with; whoever draws them uses them first."""
-    dynamics, p = common.dynamics, own.state.p
-    size = coordinates_together(dynamics.thermostat, own.slope.size)
+    dynamics, n = common.dynamics, common.sizes.p
+    size = coordinates_together(dynamics.thermostat, common.sizes.theta)
     for strand in range(lane, STRANDS, lanes):
-        for low in range(strand * size, p.size, STRANDS * size):
-            few = p[low : min(low + size, p.size)]
-            resample_momentum(dynamics.kinetics, dynamics.temperature, few, own.stream, BEFORE_THE_FIRST_STEP, low)
+        for low in range(strand * size, n, STRANDS * size):
+            p = own.state.p[low : min(low + size, n)]
+            resample_momentum(dynamics.kinetics, dynamics.temperature, p, own.stream, BEFORE_THE_FIRST_STEP, low)
 
 
 @loop
