@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import ptx_coroutine
 from ptx_text import split, statements
 
 BITS = {f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64)} | {"f32": 32, "f64": 64, "pred": 1}
 FLOATS = {"f32": "float", "f64": "double"}
 SPECIAL = [f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
 N_SPECIAL = len(SPECIAL)
-PASSED = "ptr %shared, ptr %barrier, " + ", ".join(f"i32 %s{i}" for i in range(N_SPECIAL))
+PASSED = "ptr %shared, ptr %votes, " + ", ".join(f"i32 %s{i}" for i in range(N_SPECIAL))
 
 INTEGER = {"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor"}
 FLOATING = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -36,6 +37,7 @@ class Code:
 
     def __init__(self, module: Any, name: str, is_entry: bool) -> None:
         self.module, self.name, self.is_entry = module, name, is_entry
+        self.is_coroutine = is_entry and module.has_barrier
         self.lines: list[str] = []
         self.slots: list[str] = []
         self.registers: dict[str, tuple[str, int]] = {}  # its slot and its bits
@@ -53,10 +55,12 @@ class Code:
             self.memory |= {name: f"%a{i}" for i, (name, _, _) in enumerate(parameters)}
         for statement in statements(body):
             self.statement(statement)
-        self.lines.append("ret void")
-        lines = "\n".join(self.slots + self.lines)
-        linkage = "" if self.is_entry else "internal "
-        return f'define {linkage}void @"{self.module.prefix}{self.name}"({head}{PASSED}) {{\nstart:\n{lines}\n}}'
+        name = f'@"{self.module.prefix}{self.name}"({head}{PASSED})'
+        if self.is_coroutine:
+            lines = "\n".join([*self.slots, ptx_coroutine.BEGIN, *self.lines, ptx_coroutine.END])
+            return f"define ptr {name} presplitcoroutine {{\nstart:\n{lines}\n}}"
+        lines = "\n".join([*self.slots, *self.lines, "ret void"])
+        return f"define {'' if self.is_entry else 'internal '}void {name} {{\nstart:\n{lines}\n}}"
 
     # ---- values ----------------------------------------------------------------------------------------------------
 
@@ -203,7 +207,7 @@ class Code:
         self.label()
 
     def do_ret(self, mods: list[str], kind: str, o: list[str]) -> None:
-        self.lines.append("ret void")
+        self.lines.append("br label %finished" if self.is_coroutine else "ret void")
         self.label()
 
     do_exit = do_ret
@@ -213,14 +217,14 @@ class Code:
         self.lines.append("call void @llvm.trap()")
 
     def do_bar(self, mods: list[str], kind: str, o: list[str]) -> None:
-        """The barrier is told what this thread says and answers whether all said yes: bar.red.and is d, barrier, own."""
-        if mods[0] not in ("sync", "red") or (mods[0] == "red" and mods[1:] != ["and", "pred"]):
-            raise NotImplementedError(f"bar.{'.'.join(mods)}")
-        self.module.has_barrier = True
-        own = self.resized(self.read(o[2], "pred"), 1, 32) if mods[0] == "red" else "1"
-        answer = self.value(f"call i32 %barrier(i32 {own})")
-        if mods[0] == "red":
-            self.write(o[0], self.resized(answer, 32, 1), "pred")
+        """The operands of bar.red.and are: everybody's answer, which barrier, what this thread says."""
+        reduces = mods == ["red", "and", "pred"]
+        if not self.is_coroutine or not (reduces or mods[0] == "sync"):
+            raise NotImplementedError(f"bar.{'.'.join(mods)} in {self.name}")
+        name, own = self.fresh(), self.resized(self.read(o[2], "pred"), 1, 32) if reduces else "1"
+        self.lines.append(ptx_coroutine.barrier(name, own))
+        if reduces:
+            self.write(o[0], self.resized(f"%{name}.answer", 32, 1), "pred")
 
     do_barrier = do_bar
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 import ctypes
 import itertools
 import re
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 from ptx_code import BITS, FLOATS, N_SPECIAL, Code
+from ptx_coroutine import DECLARATIONS, drivers
 from ptx_text import closing
 
 llvm.initialize_native_target()
@@ -47,7 +47,7 @@ class Module:
         self.declarations: set[str] = set()
         self.functions: list[str] = []
         self.parameters: list[tuple[str, int, str]] = []
-        self.has_barrier = False
+        self.has_barrier = re.search(r"\bbar(rier)?\.", text) is not None
         self._read(text)
         self._compile()
 
@@ -103,7 +103,8 @@ class Module:
             self.parameters = parameters
 
     def _compile(self) -> None:
-        source = "\n".join([*sorted(self.declarations), *self.functions])
+        stops = [DECLARATIONS, drivers(self.prefix)] if self.has_barrier else []
+        source = "\n".join([*sorted(self.declarations), *self.functions, *stops])
         module = llvm.parse_assembly(source)
         module.verify()
         features = llvm.get_host_cpu_features().flatten()
@@ -114,8 +115,15 @@ class Module:
         builder.getModulePassManager().run(module, builder)
         self.engine = llvm.create_mcjit_compiler(module, machine)
         self.engine.finalize_object()
-        kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int32] * N_SPECIAL)
-        self.call = kind(self.engine.get_function_address(f"{self.prefix}entry"))
+        arguments = [ctypes.c_void_p] * 3 + [ctypes.c_int32] * N_SPECIAL
+        self.call = self._function_at("entry", ctypes.c_void_p if self.has_barrier else None, *arguments)
+        if self.has_barrier:
+            self.resume = self._function_at("resume", None, ctypes.c_void_p)
+            self.destroy = self._function_at("destroy", None, ctypes.c_void_p)
+            self.done = self._function_at("done", ctypes.c_int32, ctypes.c_void_p)
+
+    def _function_at(self, name: str, *types: Any) -> Any:
+        return ctypes.CFUNCTYPE(*types)(self.engine.get_function_address(f"{self.prefix}{name}"))
 
     # ---- launching -------------------------------------------------------------------------------------------------
 
@@ -131,16 +139,33 @@ class Module:
         # Nobody may rely on zeros in shared memory.
         shared = [ctypes.create_string_buffer(b"\xff" * (self.shared_bytes + 64)) for _ in range(blocks)]
 
-        def call(n: int, wait: Any) -> None:
-            block, thread = divmod(n, threads)
-            where = ctypes.addressof(memory), ctypes.addressof(shared[block])
-            self.call(*where, wait, thread, 0, 0, threads, 1, 1, block, 0, 0, blocks, 1, 1)
+        votes = [(ctypes.c_int32 * 2)(1, 1) for _ in range(blocks)]
 
+        def begin(n: int) -> Any:
+            block, thread = divmod(n, threads)
+            where = (ctypes.addressof(each) for each in (memory, shared[block], votes[block]))
+            return self.call(*where, thread, 0, 0, threads, 1, 1, block, 0, 0, blocks, 1, 1)
+
+        handles = {n: begin(n) for n in ORDERS[order](0, blocks * threads)}
         if self.has_barrier:
-            Turns(blocks, threads, ORDERS[order]).run(call)
-        else:
-            for n in ORDERS[order](0, blocks * threads):
-                call(n, None)
+            self._go_on(handles, votes, threads, ORDERS[order])
+
+    def _go_on(self, handles: dict[int, Any], votes: list[Any], threads: int, order: Callable[[int, int], Any]) -> None:
+        """All threads from barrier to barrier, to the end."""
+        phase, count = 0, len(handles)
+        while handles:
+            done = [n for n, handle in handles.items() if self.done(handle)]
+            leaving = np.bincount(np.array(done, int) // threads, minlength=len(votes))
+            parted = any(0 < k < threads for k in leaving)
+            for n in list(handles) if parted else done:
+                self.destroy(handles.pop(n))
+            assert not parted, "some threads of a block were done while others stood at a barrier"
+            for vote in votes:
+                vote[0], vote[1] = 1, vote[0]
+            phase += 1
+            for n in order(phase, count):
+                if n in handles:
+                    self.resume(handles[n])
 
 
 ORDERS: dict[str, Callable[[int, int], Any]] = {
@@ -148,51 +173,6 @@ ORDERS: dict[str, Callable[[int, int], Any]] = {
     "descending": lambda phase, n: range(n - 1, -1, -1),
     "shuffled": lambda phase, n: np.random.default_rng(phase).permutation(n).tolist(),
 }
-
-
-class Turns:
-    """All threads of a launch, each a thread of the operating system, of which one runs at a time: up to its next barrier."""
-
-    def __init__(self, blocks: int, threads: int, order: Callable[[int, int], Any]) -> None:
-        self.threads, self.order = threads, order
-        self.gates = [threading.Semaphore(0) for _ in range(blocks * threads)]
-        self.gone: set[int] = set()
-        self.phase, self.queue, self.diverged = 0, list(order(0, len(self.gates))), False
-        self.said = self.answer = [1] * blocks
-
-    def run(self, call: Callable[[int, Any], None]) -> None:
-        def work(n: int) -> None:
-            wait = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(lambda own: self.wait(n, own))
-            self.gates[n].acquire()
-            call(n, ctypes.cast(wait, ctypes.c_void_p))
-            self.gone.add(n)
-            self.next()
-
-        workers = [threading.Thread(target=work, args=(n,)) for n in range(len(self.gates))]
-        for worker in workers:
-            worker.start()
-        self.next()
-        for worker in workers:
-            worker.join()
-        assert not self.diverged, "some threads of a block were done while others stood at a barrier"
-
-    def wait(self, n: int, own: int) -> int:
-        """Thread n stands at a barrier and says `own`. Gives back whether its whole block said yes."""
-        self.said[n // self.threads] &= own
-        self.next()
-        self.gates[n].acquire()
-        return self.answer[n // self.threads]
-
-    def next(self) -> None:
-        """Let the next thread run. After the last of a phase, all that are left stand at a barrier: another phase begins."""
-        if self.queue == []:
-            self.phase += 1
-            left = [len([n for n in self.gone if n // self.threads == block]) for block in range(len(self.said))]
-            self.diverged |= any(0 < count < self.threads for count in left)
-            self.queue = [n for n in self.order(self.phase, len(self.gates)) if n not in self.gone]
-            self.said, self.answer = [1] * len(self.said), self.said
-        if self.queue != []:
-            self.gates[self.queue.pop(0)].release()
 
 
 def flat(value: Any) -> Any:
