@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import ptx_coroutine
-from ptx_text import split, statements
+from ptx_text import BITS, FLOATS, split, statements, type_of
 
-BITS = {f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64)} | {"f32": 32, "f64": 64, "pred": 1}
-FLOATS = {"f32": "float", "f64": "double"}
 SPECIAL = [f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
 N_SPECIAL = len(SPECIAL)
 PASSED = "ptr %shared, ptr %votes, " + ", ".join(f"i32 %s{i}" for i in range(N_SPECIAL))
@@ -26,10 +24,6 @@ ORDERED = {"eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge"
 UNORDERED = {"equ": "ueq", "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge"}
 UNSIGNED = {"eq": "eq", "ne": "ne", "lo": "ult", "ls": "ule", "hi": "ugt", "hs": "uge"}
 IGNORED = (".loc", ".pragma", ".file", ".branchtargets", ".callprototype")
-
-
-def type_of(kind: str) -> str:
-    return FLOATS.get(kind, f"i{BITS[kind]}")
 
 
 class Code:

@@ -1,8 +1,8 @@
 """Runs the PTX of a CUDA kernel on the CPU: PTX to LLVM's language to machine code, through llvmlite, which Numba brings.
 
 It shows what the simulator cannot: Numba's typing for CUDA, NVVM's fused multiplications and optimisations, 32- and 64-bit
-integers as a GPU has them. It cannot show what hardware does: assembly, races, the order of memory, approximate
-instructions (computed exactly here), speed. An instruction that is not known is an error.
+integers as a GPU has them. It cannot show what hardware does: assembly, the order of memory, approximate instructions
+(computed exactly here), speed. An instruction that is not known is an error.
 
 Threads run one after another, those of all blocks, from barrier to barrier, in an order that the caller chooses. Of two
 threads that touch the same number between two barriers either may come first: a kernel that lacks a barrier, or whose blocks
@@ -19,9 +19,9 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
-from ptx_code import BITS, FLOATS, N_SPECIAL, Code
+from ptx_code import N_SPECIAL, Code
 from ptx_coroutine import DECLARATIONS, drivers
-from ptx_text import closing
+from ptx_text import BITS, FLOATS, closing
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -138,7 +138,6 @@ class Module:
         memory = ctypes.create_string_buffer(packed, len(packed) + 8)
         # Nobody may rely on zeros in shared memory.
         shared = [ctypes.create_string_buffer(b"\xff" * (self.shared_bytes + 64)) for _ in range(blocks)]
-
         votes = [(ctypes.c_int32 * 2)(1, 1) for _ in range(blocks)]
 
         def begin(n: int) -> Any:

@@ -1,9 +1,17 @@
-"""PTX as text: where a brace is closed, statements, operands."""
+"""PTX as text: types, where a brace is closed, statements, operands."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+
+BITS = {f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64)} | {"f32": 32, "f64": 64, "pred": 1}
+FLOATS = {"f32": "float", "f64": "double"}
+
+
+def type_of(kind: str) -> str:
+    """LLVM's name of a type."""
+    return FLOATS.get(kind, f"i{BITS[kind]}")
 
 
 def closing(text: str, start: int) -> int:
