@@ -19,7 +19,7 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from cuda_cases import GAUSS, LOGISTIC, RUN, SAMPLERS  # noqa: E402
+from cuda_cases import GAUSS, LOGISTIC, RUN, SAMPLERS, WIDE  # noqa: E402
 from cuda_compiling import assemble, find_ptxas, launch_arguments, prepare, ptx_of  # noqa: E402
 
 KERNELS = {
@@ -28,6 +28,8 @@ KERNELS = {
     "SGNHT, logistic": (LOGISTIC, SAMPLERS["SGNHT"], {"batch_size": 7}),
     "SGMGT a = 1, logistic": (LOGISTIC, SAMPLERS["SGMGT"], {"batch_size": 7}),
     "SGMGT-D a = 2, logistic": (LOGISTIC, SAMPLERS["SGMGTD"], {"batch_size": 7}),
+    "SGNHT, logistic, a block": (WIDE, SAMPLERS["SGNHT"], {"batch_size": 70}),
+    "SGMGT-D a = 2, logistic, a block": (WIDE, SAMPLERS["SGMGTD"], {"batch_size": 70}),
 }
 BEGIN, END = "<!-- written by benchmarks/gpu_report.py -->", "<!-- end -->"
 

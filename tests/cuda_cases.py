@@ -151,6 +151,44 @@ def runs(kind: Any) -> dict[str, tuple[Any, sg.Sampler, dict[str, Any]]]:
     return found | {f"model {name}": (model, sg.SGNHT(0.02), common | more) for name, (model, more) in MODELS.items()}
 
 
+LENGTH = 10  # not a multiple of four
+
+
+def longer(one: sg.Sampler) -> sg.Sampler:
+    """The sampler for a vector of this length."""
+    return dataclasses.replace(one, scale=np.linspace(0.5, 2.0, LENGTH)) if isinstance(one.scale, np.ndarray) else one
+
+
+# ---- a block of threads per chain: more features than one group of four, more rows than fit between two barriers ---------
+
+WIDE_X = rng.normal(size=(90, LENGTH))
+WIDE_Y = (rng.random(90) < 0.5).astype(float)
+WIDE = sg.models.LogisticRegression(WIDE_X, WIDE_Y)
+BLOCK_MODELS = {
+    "linear": (sg.models.LinearRegression(WIDE_X, WIDE_Y, 0.7, prior=sg.priors.Laplace(2.0)), {"batch_size": 5}),
+    "different rows": (WIDE, {"batch_size": 6, "minibatch": "no-replacement"}),
+    "shuffled rows": (WIDE, {"batch_size": 6, "minibatch": "shuffle"}),
+    "two strips": (WIDE, {"batch_size": 70}),
+    "all rows": (WIDE, {}),
+    "softmax": (sg.models.SoftmaxRegression(WIDE_X, np.arange(90) % 3), {"batch_size": 30}),
+    "too many classes": (sg.models.SoftmaxRegression(WIDE_X[:, :2], np.arange(90) % 65), {"batch_size": 2}),
+    "ring": (Ring(1.5, LENGTH), {}),
+    "own with data": (sg.Potential(residuals, LENGTH, (WIDE_X, WIDE_Y)), {"batch_size": 5}),
+    "noisy": (WIDE, {"batch_size": 5, "gradient_noise": 0.5, "clip_gradient": 1.0}),
+    "thinned": (WIDE, {"batch_size": 5, "thin": 2}),
+}
+
+
+def block_runs(kind: Any) -> dict[str, tuple[Any, sg.Sampler, dict[str, Any]]]:
+    """(model, sampler, options) by name, for a block of threads per chain."""
+    common = RUN | {"dtype": kind, "chains": 2}
+    kinds = itertools.product(("gaussian", "laplace", "root"), INTEGRATORS, THERMOSTATS)
+    names = ["-".join(each) for each in kinds] + ["SGLD", "overdamped-baoab", "cyclical"]
+    found = {f"sampler {n}": (WIDE, longer(SAMPLERS[n]), common | {"batch_size": 5}) for n in names}
+    more = {f"model {n}": (model, sg.SGNHT(0.02), common | rest) for n, (model, rest) in BLOCK_MODELS.items()}
+    return found | more
+
+
 class Foreign:
     """A device array of another library, as far as anybody can tell; its memory is the host's."""
 
@@ -161,14 +199,6 @@ class Foreign:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         data = (self.array.ctypes.data, False)
         return {"shape": self.array.shape, "typestr": self.array.dtype.str, "data": data, "version": 3}
-
-
-LENGTH = 10  # not a multiple of four
-
-
-def longer(one: sg.Sampler) -> sg.Sampler:
-    """The sampler for a vector of this length."""
-    return dataclasses.replace(one, scale=np.linspace(0.5, 2.0, LENGTH)) if isinstance(one.scale, np.ndarray) else one
 
 
 SINGLY = {n: longer(s) for n, s in SAMPLERS.items() if not isinstance(s.thermostat, sg.thermostats.PerChain)}

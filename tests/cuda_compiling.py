@@ -98,15 +98,15 @@ def assemble(ptx: str, architecture: str) -> Assembled:
 
 
 class PtxKernels:
-    """Kernels that run as PTX on the CPU; `change` may tamper with the PTX."""
+    """Kernels that run as PTX on the CPU, their threads in this order; `change` may tamper with the PTX."""
 
     simulated = False
 
-    def __init__(self, change: Any = None) -> None:
+    def __init__(self, change: Any = None, order: str = "ascending") -> None:
         from sgmcmc.engines import cuda_kernels
 
-        self.chain_kernel = cuda_kernels.chain_per_thread
-        self.change = change
+        self.chain_kernel, self.block_kernel = cuda_kernels.chain_per_thread, cuda_kernels.block_per_chain
+        self.change, self.order = change, order
         self.modules: dict[Any, Module] = {}
         self.sources: list[str] = []
         self.launches = 0
@@ -136,7 +136,7 @@ class PtxKernels:
             self.sources.append(ptx)
             self.modules[key] = Module(ptx if self.change is None else self.change(ptx))
         self.launches += 1
-        self.modules[key].launch(-(-threads // block), block, arguments)
+        self.modules[key].launch(-(-threads // block), block, arguments, self.order)
 
 
 class PtxDevice:
@@ -161,13 +161,13 @@ class PtxDevice:
 
 
 @contextlib.contextmanager
-def ptx_in_place_of_a_gpu(kernels: PtxKernels) -> Any:
-    """Within it, device="cuda" runs PTX on the CPU."""
+def ptx_in_place_of_a_gpu(kernels: PtxKernels, block: int | None = None) -> Any:
+    """Within it, device="cuda" runs PTX on the CPU, in blocks of so many threads."""
     from sgmcmc.engines import cuda
 
     sampling = sys.modules["sgmcmc.sampling"]
     saved = cuda.fleets, sampling.choose_device
-    cuda.fleets = lambda job, chains, seed: [cuda.Fleet(job, chains, seed, kernels)]
+    cuda.fleets = lambda job, chains, seed: [cuda.Fleet(job, chains, seed, kernels, block=block)]
     sampling.choose_device = lambda device: (device, "PTX on the CPU")
     try:
         yield

@@ -10,7 +10,7 @@ import sys
 import warnings
 
 import numpy as np
-from cuda_cases import GAUSS, LOGISTIC, RUN, SINGLY, Foreign, moments_error, runs, walk
+from cuda_cases import GAUSS, LOGISTIC, RUN, SINGLY, Foreign, block_runs, moments_error, runs, walk
 
 import sgmcmc as sg
 from sgmcmc import samplers
@@ -48,7 +48,7 @@ def rows_and_shapes() -> dict[str, bool]:
         original = cuda.Fleet.finish
 
         def finish(fleet, original=original, seen=seen):
-            seen["cuda"] = np.array(fleet.room.rows)
+            seen["cuda"] = np.moveaxis(fleet.room.rows, fleet.chain_axis, 0).copy()
             original(fleet)
 
         advance = crew.Job.advance
@@ -64,7 +64,7 @@ def rows_and_shapes() -> dict[str, bool]:
         simulate_device(True)
         sg.sample(LOGISTIC, sg.SGNHT(0.02), **options, device="cuda")
         cuda.Fleet.finish, crew.Job.advance = original, advance
-        found[f"rows {kind}"] = all((seen["cuda"][:, i] == seen[f"cpu{i}"]).all() for i in range(3))
+        found[f"rows {kind}"] = all((seen["cuda"][i] == seen[f"cpu{i}"]).all() for i in range(3))
     return found | shapes()
 
 
@@ -127,14 +127,31 @@ def updates(kind) -> dict[str, float]:
     return found
 
 
+def few(cases) -> dict[str, float]:
+    """The largest difference of each of a few cases."""
+    found = {name: compare(*run) for name, run in cases.items()}
+    return {name: max(size for part, size in each.items() if part != "moves") for name, each in found.items()}
+
+
+def blocks(threads: int = 4) -> None:
+    """From here on a block of so many threads runs each chain."""
+    cuda.takes_a_block = lambda *_: True
+    cuda.Fleet.__init__.__defaults__ = (None, threads)
+
+
 if __name__ == "__main__":
     cpu.run_chunk = cpu.run_steps  # as Python: an open function that is not compiled
-    wanted = sys.argv[1]
+    cases, wanted = runs, sys.argv[1]
+    if wanted.startswith("block "):
+        blocks()
+        cases, wanted = block_runs, wanted.removeprefix("block ")
     if wanted == "shapes":
         print(json.dumps(rows_and_shapes()))
     elif wanted.startswith("moments"):
         print(json.dumps(moments(np.dtype(wanted.split()[1]).type)))
+    elif wanted == "few":
+        print(json.dumps(few({name: cases(np.float64)[name] for name in ("sampler SGLD", "model two strips")})))
     elif wanted.startswith("update"):
         print(json.dumps(updates(np.dtype(wanted.split()[1]).type)))
     else:
-        print(json.dumps({name: compare(*run) for name, run in runs(np.dtype(wanted).type).items()}))
+        print(json.dumps({name: compare(*run) for name, run in cases(np.dtype(wanted).type).items()}))

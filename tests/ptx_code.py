@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-BITS = {f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64)} | {"f32": 32, "f64": 64, "pred": 1}
-FLOATS = {"f32": "float", "f64": "double"}
+import ptx_coroutine
+from ptx_text import BITS, FLOATS, split, statements, type_of
+
 SPECIAL = [f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
 N_SPECIAL = len(SPECIAL)
-PASSED = "ptr %shared, ptr %barrier, " + ", ".join(f"i32 %s{i}" for i in range(N_SPECIAL))
+PASSED = "ptr %shared, ptr %votes, " + ", ".join(f"i32 %s{i}" for i in range(N_SPECIAL))
 
 INTEGER = {"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor"}
 FLOATING = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -25,18 +26,16 @@ UNSIGNED = {"eq": "eq", "ne": "ne", "lo": "ult", "ls": "ule", "hi": "ugt", "hs":
 IGNORED = (".loc", ".pragma", ".file", ".branchtargets", ".callprototype")
 
 
-def type_of(kind: str) -> str:
-    return FLOATS.get(kind, f"i{BITS[kind]}")
-
-
 class Code:
     """One function on its way from PTX to LLVM."""
 
     def __init__(self, module: Any, name: str, is_entry: bool) -> None:
         self.module, self.name, self.is_entry = module, name, is_entry
+        self.is_coroutine = is_entry and module.has_barrier
         self.lines: list[str] = []
         self.slots: list[str] = []
-        self.registers: dict[str, int] = {}
+        self.registers: dict[str, tuple[str, int]] = {}  # its slot and its bits
+        self.outside: list[dict[str, tuple[str, int]]] = []  # registers of the scopes around this one
         self.memory: dict[str, str] = {}  # parameters and local arrays
         self.count = 0
 
@@ -50,10 +49,12 @@ class Code:
             self.memory |= {name: f"%a{i}" for i, (name, _, _) in enumerate(parameters)}
         for statement in statements(body):
             self.statement(statement)
-        self.lines.append("ret void")
-        lines = "\n".join(self.slots + self.lines)
-        linkage = "" if self.is_entry else "internal "
-        return f'define {linkage}void @"{self.module.prefix}{self.name}"({head}{PASSED}) {{\nstart:\n{lines}\n}}'
+        name = f'@"{self.module.prefix}{self.name}"({head}{PASSED})'
+        if self.is_coroutine:
+            lines = "\n".join([*self.slots, ptx_coroutine.BEGIN, *self.lines, ptx_coroutine.END])
+            return f"define ptr {name} presplitcoroutine {{\nstart:\n{lines}\n}}"
+        lines = "\n".join([*self.slots, *self.lines, "ret void"])
+        return f"define {'' if self.is_entry else 'internal '}void {name} {{\nstart:\n{lines}\n}}"
 
     # ---- values ----------------------------------------------------------------------------------------------------
 
@@ -82,8 +83,8 @@ class Code:
     def read(self, operand: str, kind: str) -> str:
         bits = BITS[kind]
         if operand in self.registers:
-            own = self.registers[operand]
-            raw = self.resized(self.value(f'load i{own}, ptr %"{operand}"'), own, bits)
+            slot, own = self.registers[operand]
+            raw = self.resized(self.value(f"load i{own}, ptr {slot}"), own, bits)
         elif operand in SPECIAL:
             raw = self.resized(f"%s{SPECIAL.index(operand)}", 32, bits)
         elif re.fullmatch(r"0[dDfF][0-9A-Fa-f]+", operand):
@@ -99,9 +100,9 @@ class Code:
             return
         if kind in FLOATS:
             value = self.value(f"bitcast {FLOATS[kind]} {value} to i{BITS[kind]}")
-        own = self.registers[target]
+        slot, own = self.registers[target]
         value = self.resized(value, BITS[kind], own, kind[0] == "s")
-        self.lines.append(f'store i{own} {value}, ptr %"{target}"')
+        self.lines.append(f"store i{own} {value}, ptr {slot}")
 
     def address(self, name: str) -> str:
         if name in self.module.shared:
@@ -126,7 +127,12 @@ class Code:
     # ---- statements ------------------------------------------------------------------------------------------------
 
     def statement(self, text: str) -> None:
-        if text.endswith(":"):
+        if text == "{":  # a register that is declared within hides its namesake outside
+            self.outside.append(self.registers)
+            self.registers = dict(self.registers)
+        elif text == "}":
+            self.registers = self.outside.pop()
+        elif text.endswith(":"):
             self.lines.append(f'br label %"{text[:-1]}"')
             self.label(text[:-1])
         elif text.startswith(".reg"):
@@ -136,9 +142,9 @@ class Code:
                 assert match is not None, name
                 many = match.group(2)
                 for each in [match.group(1)] if many is None else [f"{match.group(1)}{i}" for i in range(int(many))]:
-                    if each not in self.registers:
-                        self.registers[each] = BITS[kind[1:]]
-                        self.slots.append(f'%"{each}" = alloca i{BITS[kind[1:]]}')
+                    slot, bits = f"%{self.fresh()}", BITS[kind[1:]]
+                    self.registers[each] = slot, bits
+                    self.slots.append(f"{slot} = alloca i{bits}")
         elif text.startswith((".param", ".local")):
             match = re.match(r"\.\w+\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+([\w$]+)(?:\[(\d+)\])?$", text)
             assert match is not None, text
@@ -195,7 +201,7 @@ class Code:
         self.label()
 
     def do_ret(self, mods: list[str], kind: str, o: list[str]) -> None:
-        self.lines.append("ret void")
+        self.lines.append("br label %finished" if self.is_coroutine else "ret void")
         self.label()
 
     do_exit = do_ret
@@ -205,8 +211,14 @@ class Code:
         self.lines.append("call void @llvm.trap()")
 
     def do_bar(self, mods: list[str], kind: str, o: list[str]) -> None:
-        self.module.has_barrier = True
-        self.lines.append("call void %barrier()")
+        """The operands of bar.red.and are: everybody's answer, which barrier, what this thread says."""
+        reduces = mods == ["red", "and", "pred"]
+        if not self.is_coroutine or not (reduces or mods[0] == "sync"):
+            raise NotImplementedError(f"bar.{'.'.join(mods)} in {self.name}")
+        name, own = self.fresh(), self.resized(self.read(o[2], "pred"), 1, 32) if reduces else "1"
+        self.lines.append(ptx_coroutine.barrier(name, own))
+        if reduces:
+            self.write(o[0], self.resized(f"%{name}.answer", 32, 1), "pred")
 
     do_barrier = do_bar
 
@@ -380,20 +392,3 @@ class Code:
         else:
             value = self.resized(value, BITS[kind], BITS[to], kind[0] == "s")
         self.write(o[0], value, to)
-
-
-def statements(body: str) -> Iterator[str]:
-    """Instructions, declarations and labels (with their colon)."""
-    for raw in re.split(r"(?<=;)|(?<=:)(?=\s)", body):
-        text = raw.strip()
-        while text[:1] in ("{", "}") and not re.match(r"\{[^;]*\}\s*,", text):  # a scope, not a vector
-            text = text[1:].strip()
-        text = text.removesuffix(";").strip()
-        if text != "":
-            yield text
-
-
-def split(operands: str) -> list[str]:
-    """Operands at commas that are in no bracket."""
-    parts = re.split(r",(?![^{\[(]*[}\])])", operands)
-    return [p.strip() for p in parts if p.strip() != ""]

@@ -1,9 +1,12 @@
 """Runs the PTX of a CUDA kernel on the CPU: PTX to LLVM's language to machine code, through llvmlite, which Numba brings.
 
 It shows what the simulator cannot: Numba's typing for CUDA, NVVM's fused multiplications and optimisations, 32- and 64-bit
-integers as a GPU has them. It cannot show what hardware does: assembly, races, the order of memory, approximate
-instructions (computed exactly here), speed. Blocks run one after another; the threads of a block too, unless it has
-barriers, then each is a thread of the operating system. An instruction that is not known is an error.
+integers as a GPU has them. It cannot show what hardware does: assembly, the order of memory, approximate instructions
+(computed exactly here), speed. An instruction that is not known is an error.
+
+Threads run one after another, those of all blocks, from barrier to barrier, in an order that the caller chooses. Of two
+threads that touch the same number between two barriers either may come first: a kernel that lacks a barrier, or whose blocks
+get into each other's way, gives other results in another order.
 """
 
 from __future__ import annotations
@@ -11,12 +14,14 @@ from __future__ import annotations
 import ctypes
 import itertools
 import re
-import threading
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
-from ptx_code import BITS, FLOATS, N_SPECIAL, Code
+from ptx_code import N_SPECIAL, Code
+from ptx_coroutine import DECLARATIONS, drivers
+from ptx_text import BITS, FLOATS, closing
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -28,16 +33,6 @@ _VARIABLE = re.compile(
     r"((?:\.\w+\s+)*?)(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$]+)\s*(?:\[(\d*)\])?\s*(?:=\s*(.*))?$", re.DOTALL
 )
 _NUMBERS = itertools.count()
-
-
-def closing(text: str, start: int) -> int:
-    """Where the brace that opens at `start` is closed."""
-    depth = 0
-    for match in re.compile(r"[{}]").finditer(text, start):
-        depth += 1 if match.group() == "{" else -1
-        if depth == 0:
-            return match.start()
-    raise ValueError("a brace is not closed")
 
 
 class Module:
@@ -52,7 +47,7 @@ class Module:
         self.declarations: set[str] = set()
         self.functions: list[str] = []
         self.parameters: list[tuple[str, int, str]] = []
-        self.has_barrier = False
+        self.has_barrier = re.search(r"\bbar(rier)?\.", text) is not None
         self._read(text)
         self._compile()
 
@@ -108,7 +103,8 @@ class Module:
             self.parameters = parameters
 
     def _compile(self) -> None:
-        source = "\n".join([*sorted(self.declarations), *self.functions])
+        stops = [DECLARATIONS, drivers(self.prefix)] if self.has_barrier else []
+        source = "\n".join([*sorted(self.declarations), *self.functions, *stops])
         module = llvm.parse_assembly(source)
         module.verify()
         features = llvm.get_host_cpu_features().flatten()
@@ -119,13 +115,20 @@ class Module:
         builder.getModulePassManager().run(module, builder)
         self.engine = llvm.create_mcjit_compiler(module, machine)
         self.engine.finalize_object()
-        kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int32] * N_SPECIAL)
-        self.call = kind(self.engine.get_function_address(f"{self.prefix}entry"))
+        arguments = [ctypes.c_void_p] * 3 + [ctypes.c_int32] * N_SPECIAL
+        self.call = self._function_at("entry", ctypes.c_void_p if self.has_barrier else None, *arguments)
+        if self.has_barrier:
+            self.resume = self._function_at("resume", None, ctypes.c_void_p)
+            self.destroy = self._function_at("destroy", None, ctypes.c_void_p)
+            self.done = self._function_at("done", ctypes.c_int32, ctypes.c_void_p)
+
+    def _function_at(self, name: str, *types: Any) -> Any:
+        return ctypes.CFUNCTYPE(*types)(self.engine.get_function_address(f"{self.prefix}{name}"))
 
     # ---- launching -------------------------------------------------------------------------------------------------
 
-    def launch(self, blocks: int, threads: int, arguments: Any) -> None:
-        """Run the kernel on so many blocks of so many threads."""
+    def launch(self, blocks: int, threads: int, arguments: Any, order: str = "ascending") -> None:
+        """Run the kernel on so many blocks of so many threads, in this order."""
         values = list(flat(arguments))
         assert len(values) == len(self.parameters), (len(values), len(self.parameters))
         packed = b"".join(
@@ -133,27 +136,42 @@ class Module:
             for value, (_, size, kind) in zip(values, self.parameters, strict=True)
         )
         memory = ctypes.create_string_buffer(packed, len(packed) + 8)
-        for block in range(blocks):
-            shared = ctypes.create_string_buffer(self.shared_bytes + 64)
-            where = ctypes.addressof(memory), ctypes.addressof(shared)
-            if self.has_barrier:
-                self._together(where, block, blocks, threads)
-                continue
-            for thread in range(threads):
-                self.call(*where, None, thread, 0, 0, threads, 1, 1, block, 0, 0, blocks, 1, 1)
+        # Nobody may rely on zeros in shared memory.
+        shared = [ctypes.create_string_buffer(b"\xff" * (self.shared_bytes + 64)) for _ in range(blocks)]
+        votes = [(ctypes.c_int32 * 2)(1, 1) for _ in range(blocks)]
 
-    def _together(self, where: tuple[int, int], block: int, blocks: int, threads: int) -> None:
-        barrier = threading.Barrier(threads)
-        wait = ctypes.CFUNCTYPE(None)(lambda: barrier.wait(60) and None)
-        address = ctypes.cast(wait, ctypes.c_void_p)
-        special = (threads, 1, 1, block, 0, 0, blocks, 1, 1)
-        workers = [
-            threading.Thread(target=self.call, args=(*where, address, t, 0, 0, *special)) for t in range(threads)
-        ]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        def begin(n: int) -> Any:
+            block, thread = divmod(n, threads)
+            where = (ctypes.addressof(each) for each in (memory, shared[block], votes[block]))
+            return self.call(*where, thread, 0, 0, threads, 1, 1, block, 0, 0, blocks, 1, 1)
+
+        handles = {n: begin(n) for n in ORDERS[order](0, blocks * threads)}
+        if self.has_barrier:
+            self._go_on(handles, votes, threads, ORDERS[order])
+
+    def _go_on(self, handles: dict[int, Any], votes: list[Any], threads: int, order: Callable[[int, int], Any]) -> None:
+        """All threads from barrier to barrier, to the end."""
+        phase, count = 0, len(handles)
+        while handles:
+            done = [n for n, handle in handles.items() if self.done(handle)]
+            leaving = np.bincount(np.array(done, int) // threads, minlength=len(votes))
+            parted = any(0 < k < threads for k in leaving)
+            for n in list(handles) if parted else done:
+                self.destroy(handles.pop(n))
+            assert not parted, "some threads of a block were done while others stood at a barrier"
+            for vote in votes:
+                vote[0], vote[1] = 1, vote[0]
+            phase += 1
+            for n in order(phase, count):
+                if n in handles:
+                    self.resume(handles[n])
+
+
+ORDERS: dict[str, Callable[[int, int], Any]] = {
+    "ascending": lambda phase, n: range(n),
+    "descending": lambda phase, n: range(n - 1, -1, -1),
+    "shuffled": lambda phase, n: np.random.default_rng(phase).permutation(n).tolist(),
+}
 
 
 def flat(value: Any) -> Any:

@@ -30,10 +30,11 @@ def simulate(what: str, script: str = "cuda_simulation.py", folder: Path = HERE)
     return json.loads(done.stdout)
 
 
+@pytest.mark.parametrize(("what", "count"), [("", 78), ("block ", 41)])
 @pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_every_case_is_the_loop_of_the_cpu(precision):
-    cases = simulate(precision)
-    assert len(cases) >= 78
+def test_every_case_is_the_loop_of_the_cpu(precision, what, count):
+    cases = simulate(what + precision)
+    assert len(cases) >= count
     wrong = {}
     for name, found in cases.items():
         assert found.pop("moves") > 0.0, name
@@ -44,8 +45,9 @@ def test_every_case_is_the_loop_of_the_cpu(precision):
     assert wrong == {}
 
 
-def test_rows_are_the_cpus_and_draws_do_not_depend_on_blocks_chunks_devices_or_interruptions():
-    found = simulate("shapes")
+@pytest.mark.parametrize("what", ["shapes", "block shapes"])
+def test_rows_are_the_cpus_and_draws_do_not_depend_on_blocks_chunks_devices_or_interruptions(what):
+    found = simulate(what)
     assert len(found) == 11
     assert {name for name, right in found.items() if not right} == set()
 
@@ -90,6 +92,16 @@ MUTANTS = {  # the first is none: a copy that is right must pass. What is wrong:
     ),
     "column of a neighbour": ("cuda_loop.py", "state.p[: sizes.p, chain]", "state.p[: sizes.p, 0]", "shapes"),
     "rows of a neighbour": ("cuda_loop.py", "    return chain\n", "    return 0 * chain\n", "shapes"),
+    "nothing in a block": ("cuda_block.py", "LANES = 32", "LANES = 32", "block shapes"),
+    "features twice": ("cuda_block.py", "s % width, part, LANES)", "s % width, part, lanes)", "block few"),
+    "momenta of the first four": (
+        "cuda_block.py",
+        "BEFORE_THE_FIRST_STEP, low)",
+        "BEFORE_THE_FIRST_STEP, 0)",
+        "block few",
+    ),
+    "the last strip alone": ("cuda_block.py", "slope[j] + found if first > 0 else found", "found", "block few"),
+    "a sum without its last part": ("cuda_block.py", "range(1, LANES)", "range(1, 8)", "block few"),
 }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cuda_cases import GAUSS, LOGISTIC, RUN, SAMPLERS, SINGLY, Foreign, moments_error, runs, walk
+from cuda_cases import GAUSS, LOGISTIC, RUN, SAMPLERS, SINGLY, WIDE, Foreign, block_runs, moments_error, runs, walk
 from cuda_laws import findings
 
 import sgmcmc as sg
@@ -104,7 +104,10 @@ def test_philox_gives_the_known_answers_bit_for_bit(counter, key, answer):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", RUNS)
 def test_the_device_takes_the_steps_of_the_cpu(name, kind):
-    model, sampler, options = runs(kind)[name]
+    steps_are_the_cpus(*runs(kind)[name], kind)
+
+
+def steps_are_the_cpus(model, sampler, options, kind):
     here, there = sg.sample(model, sampler, **options), sg.sample(model, sampler, **options, device="cuda")
     np.testing.assert_allclose(there.draws, here.draws, rtol=TOLERANCE[kind], atol=TOLERANCE[kind])
     for part, value in here.final.items():
@@ -132,6 +135,13 @@ def test_running_moments_stay_on_the_device_and_are_those_of_the_states(kind):
 
 
 # ---- launches, streams and devices --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("name", list(block_runs(np.float64)))
+def test_a_block_takes_the_steps_of_the_cpu(name, kind, monkeypatch):
+    monkeypatch.setattr(cuda, "takes_a_block", lambda *_: True)
+    steps_are_the_cpus(*block_runs(kind)[name], kind)
 
 
 def test_a_second_run_gives_the_same_bits():
@@ -231,6 +241,14 @@ def test_another_process_finds_the_kernel_on_disk(tmp_path):
     command = [sys.executable, "-c", script]
     hits = [int(subprocess.run(command, env=environment, capture_output=True, check=True).stdout) for _ in range(2)]
     assert hits == [0, 1]
+
+
+@pytest.mark.parametrize("block", [32, 64, 96])
+def test_the_size_of_a_block_that_shares_a_chain_does_not_matter(block, monkeypatch):
+    options = RUN | {"chains": 500, "batch_size": 70, "device": "cuda"}
+    one = sg.sample(WIDE, sg.SGNHT(0.02), **options)
+    monkeypatch.setattr(cuda.Fleet.__init__, "__defaults__", (None, block))
+    np.testing.assert_array_equal(sg.sample(WIDE, sg.SGNHT(0.02), **options).draws, one.draws)
 
 
 def test_auto_takes_the_device():

@@ -20,7 +20,7 @@ from sgmcmc.letters import part
 from sgmcmc.thermostats import PerChain
 from sgmcmc.update import advance_block
 
-__all__ = ["advance_four", "is_device_array", "launch_step", "settled", "uploaded"]
+__all__ = ["advance_four", "advance_stretch", "is_device_array", "launch_step", "settled", "stretch", "uploaded"]
 
 BLOCK = 128  # threads per block, if the device knows no better
 
@@ -49,6 +49,33 @@ def uploaded(value: Any, upload: Any) -> Any:
 
 
 @loop
+def stretch(state: Any, sizes: Any, low: Any, high: Any) -> Any:
+    """The coordinates low … high − 1 of a state, with what belongs to them; to all of them, if ξ is one per chain."""
+    c, d = min(low, sizes.xi), min(high, sizes.xi)
+    return State(
+        state.theta[low:high],
+        state.p[min(low, sizes.p) : min(high, sizes.p)],
+        state.xi[c:d],
+        state.center[c:d],
+        state.loss[c:d],
+        state.bend[c:d],
+        state.pending[min(low, sizes.pending) : min(high, sizes.pending)],
+    )
+
+
+@loop
+def advance_stretch(
+    dynamics: Any, own: Any, gradient: Any, noise: Any, stream: Any, step: Any, before: Any, h: Any, low: Any
+) -> Any:
+    """A step of the coordinates from `low` on, a multiple of 4, whose state is `own`. Gives back their Σ p K'(p)."""
+    high, a, c = low + own.theta.size, min(low, noise.p.size), min(low, noise.xi.size)
+    normals = Noise(noise.p[a : a + own.p.size], noise.theta[low:high], noise.xi[c : c + own.xi.size])
+    fill_step_noise(dynamics, normals, stream, step, low)
+    moment = Moment(step, before, h, low)
+    return advance_block(dynamics, part(dynamics.scale, low, high), own, gradient[low:high], normals, stream, moment)
+
+
+@loop
 def advance_four(
     dynamics: Any,
     sizes: Any,
@@ -62,22 +89,8 @@ def advance_four(
     low: Any,
 ) -> Any:
     """A step of the coordinates low … low + 3, those of them that there are."""
-    high = min(low + 4, sizes.theta)
-    a, b = min(low, sizes.p), min(high, sizes.p)
-    c, d = min(low, sizes.xi), min(high, sizes.xi)
-    own = State(
-        state.theta[low:high],
-        state.p[a:b],
-        state.xi[c:d],
-        state.center[c:d],
-        state.loss[c:d],
-        state.bend[c:d],
-        state.pending[min(low, sizes.pending) : min(high, sizes.pending)],
-    )
-    normals = Noise(noise.p[a:b], noise.theta[low:high], noise.xi[c:d])
-    fill_step_noise(dynamics, normals, stream, step, low)
-    moment = Moment(step, before, h, low)
-    advance_block(dynamics, part(dynamics.scale, low, high), own, gradient[low:high], normals, stream, moment)
+    own = stretch(state, sizes, low, min(low + 4, sizes.theta))
+    return advance_stretch(dynamics, own, gradient, noise, stream, step, before, h, low)
 
 
 class Device:

@@ -1,8 +1,9 @@
-"""Chains on GPUs: a fleet of chains per device, a thread per chain, chunk by chunk like the crew on the CPU.
+"""Chains on GPUs: a fleet of chains per device, chunk by chunk like the crew on the CPU.
 
-Device memory holds the state of all chains of a fleet, shaped (coordinate, chain); draws come back with each chunk, the
-states at the end. What a chain draws depends on its number and its seed alone, not on the fleets, the chunks or the launch
-shape.
+A chain has a thread, or where its gradient is work for many a block of threads. Device memory holds the state of all chains
+of a fleet, so that neighbouring threads find neighbouring numbers: shaped (coordinate, chain) for threads, (chain,
+coordinate) for blocks. Draws come back with each chunk, the states at the end. What a chain draws depends on its number and
+its seed alone, not on the fleets, the chunks or the launch shape.
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.device.step import settled, uploaded
-from sgmcmc.engines.cpu import Gradient
 from sgmcmc.engines.crew import CHUNK_SECONDS, Chain, Job, Task, split
+from sgmcmc.engines.cuda_block import STRANDS, rows_at_once
 from sgmcmc.engines.cuda_loop import Chunk, Common, Room
 from sgmcmc.integrators import State
 from sgmcmc.minibatch import FullData, memory, row_buffer
 from sgmcmc.potentials import PythonPotential, scratch_size
 
-__all__ = ["Fleet", "check_model_for_device", "fleets"]
+__all__ = ["Fleet", "check_model_for_device", "fleets", "takes_a_block"]
 
-BLOCK = 64  # threads per block, if the device knows no better: few, so that blocks reach every multiprocessor
+BLOCK = 64  # threads with a chain each, if the device knows no better: few, so that blocks reach every multiprocessor
+FILLING = 1 << 14  # chains that fill a device with a thread each
 DRAWS_AT_ONCE = 1 << 26  # bytes of draws that wait on the device for the end of a chunk
 
 
@@ -33,6 +35,16 @@ def check_model_for_device(model: Any) -> None:
         raise TypeError(
             f"{model!r} is computed by Python and cannot run on a GPU; use device='cpu', or give a numba.njit gradient"
         )
+
+
+def takes_a_block(model: Any, dim: int, rows: int, chains: int) -> bool:
+    """Whether a block of threads should run each chain.
+
+    Its gradient must be one that threads can share, of 32 products for each of them; where the chains are too few to fill a
+    device with a thread each, two will do. Both numbers are guesses: nobody has timed them.
+    """
+    each = 32 if chains >= FILLING else 2
+    return int(rows_at_once(model)) > 0 and dim * rows >= each * STRANDS
 
 
 def fleets(job: Job, chains: list[Chain], seed: int) -> list[Fleet]:
@@ -50,26 +62,32 @@ class Fleet(Task):
     def __init__(
         self, job: Job, chains: list[Chain], seed: int, kernels: Any, device: Any = None, block: int | None = None
     ) -> None:
-        self.kernels, self.device, self.block = kernels, device, block
+        self.kernels, self.device = kernels, device
         self.job, self.chains = job, chains
         self.count, self.steps_done, self._reported = 1, 0, set()
         self.key = np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32)
         self.dim = chains[0].state.theta.size
+        rows = row_buffer(job.gradient.minibatch, job.gradient.n_rows).size
+        shared = takes_a_block(job.model, self.dim, rows, len(chains))
+        self.chain_axis = -2 if shared else -1
+        self.kernel = kernels.block_kernel if shared else kernels.chain_kernel
+        self.block = STRANDS if block is None and shared else block
+        self.threads_per_chain = self.block if shared and self.block is not None else 1
         with kernels.on(device):
             self._upload()
 
     def _upload(self) -> None:
-        job, up, n = self.job, self.kernels.upload, len(self.chains)
+        job, up = self.job, self.kernels.upload
         dynamics, g, dim = settled(job.dynamics), job.gradient, self.dim
         sizes = State(*(a.size for a in self.chains[0].state))
         rows, order = row_buffer(g.minibatch, g.n_rows), memory(g.minibatch, g.n_rows)
         scratch = int(scratch_size(job.model))
         parts = [uploaded(part, up) for part in (dynamics, job.model, g)]
         self.common = Common(parts[0], parts[1], parts[2], sizes, rows.size, order.size, scratch)
-        self.state = State(*(up(columns([getattr(c.state, f) for c in self.chains])) for f in State._fields))
+        self.state = State(*(up(self._stacked([getattr(c.state, f) for c in self.chains])) for f in State._fields))
 
         def room(length: int, kind: Any = job.dtype) -> Any:
-            return up(np.zeros((max(length, 1), n), kind))
+            return up(np.zeros(self._shape(max(length, 1)), kind))
 
         self.room = Room(
             room(sizes.p),
@@ -77,13 +95,23 @@ class Fleet(Task):
             room(sizes.xi),
             room(dim),
             room(dim if g.noise > 0.0 else 0),
-            up(_row_columns(g, rows, n)),
+            up(self._stacked([rows])) if isinstance(g.minibatch, FullData) else room(rows.size, np.int64),
             room(order.size, np.int64),
             room(scratch),
-            up(columns([c.origin for c in self.chains])),
+            up(self._stacked([c.origin for c in self.chains])),
             room(4),
         )
         self.numbers = up(np.array([c.number for c in self.chains], np.uint32))
+
+    def _stacked(self, arrays: list[NDArray[Any]]) -> NDArray[Any]:
+        """Vectors of one length, chain by chain; a length of 0 becomes 1, since device memory cannot be empty."""
+        vectors = arrays if arrays[0].size > 0 else [np.zeros(1, a.dtype) for a in arrays]
+        return np.ascontiguousarray(np.stack(vectors, axis=self.chain_axis))
+
+    def _shape(self, length: int) -> tuple[int, int]:
+        """Of an array with so many numbers for every chain."""
+        n = len(self.chains)
+        return (length, n) if self.chain_axis == -1 else (n, length)
 
     # ---- a chunk ---------------------------------------------------------------------------------------------------
 
@@ -116,7 +144,7 @@ class Fleet(Task):
         lead = self.chains[group[0]]
         low, high = plan.recorded_before(lead.step), plan.recorded_before(lead.step + count)
         step_sizes = plan.step_sizes(lead.step, count, job.dtype)
-        out = up(np.zeros((max(high - low, 1), self.dim, len(self.chains)), job.dtype))
+        out = up(np.zeros((max(high - low, 1), *self._shape(self.dim)), job.dtype))
         done = up(np.zeros(len(self.chains), np.int64))
         chunk = Chunk(
             np.int64(lead.step),
@@ -129,14 +157,25 @@ class Fleet(Task):
             bool(lead.fresh and count > 0),
         )
         self.kernels.fill(self.room.memory, -1)  # what a chain remembers of its epoch lives as long as a chunk
-        arguments = (self.common, self.state, self.room, chunk, *self.key, up(np.array(group)), self.numbers, out, done)
+        arguments = (
+            self.common,
+            self.state,
+            self.room,
+            chunk,
+            *self.key,
+            up(np.array(group, np.uint32)),
+            self.numbers,
+            out,
+            done,
+        )
         if self.block is None:
-            self.block = self.kernels.block_size(self.kernels.chain_kernel, arguments, len(group), BLOCK)
-        self.kernels.launch(self.kernels.chain_kernel, len(group), self.block, arguments)
+            self.block = self.kernels.block_size(self.kernel, arguments, len(group), BLOCK)
+        self.kernels.launch(self.kernel, len(group) * self.threads_per_chain, self.block, arguments)
         steps, draws, sums = down(done), down(out), down(self.room.sums)
         self.kernels.fill(self.room.sums, 0)
         for i in group:
-            self._account(i, int(steps[i]), count, step_sizes, draws[: high - low, :, i], low, sums[:, i])
+            own = draws.take(i, self.chain_axis)[: high - low]
+            self._account(i, int(steps[i]), count, step_sizes, own, low, sums.take(i, self.chain_axis))
         return int(steps[group].sum())
 
     def _account(self, i: int, done: int, count: int, step_sizes: Any, draws: Any, low: int, sums: Any) -> None:
@@ -157,20 +196,7 @@ class Fleet(Task):
                 values = self.kernels.download(getattr(self.state, name))
                 for i, chain in enumerate(self.chains):
                     own = getattr(chain.state, name)
-                    own[:] = values[: own.size, i]
+                    own[:] = values.take(i, self.chain_axis)[: own.size]
             origin = self.kernels.download(self.room.origin)
         for i, chain in enumerate(self.chains):
-            chain.origin[:] = origin[:, i]
-
-
-def columns(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    """Vectors of one length as columns; a length of 0 becomes 1, since device memory cannot be empty."""
-    matrix = np.stack(arrays, axis=1)
-    return np.ascontiguousarray(matrix) if len(matrix) > 0 else np.zeros((1, matrix.shape[1]), matrix.dtype)
-
-
-def _row_columns(gradient: Gradient, rows: NDArray[np.int64], chains: int) -> NDArray[np.int64]:
-    """Room for everybody's rows; the full data set is one column for all."""
-    if isinstance(gradient.minibatch, FullData):
-        return rows[:, None].copy() if rows.size > 0 else np.zeros((1, 1), np.int64)
-    return np.zeros((rows.size, chains), np.int64)
+            chain.origin[:] = origin.take(i, self.chain_axis)

@@ -1,17 +1,37 @@
-"""The kernel of chains, beside the memory and launches of `sgmcmc.device.setup`. Imported inside functions only:
+"""The kernels of chains, beside the memory and launches of `sgmcmc.device.setup`. Imported inside functions only:
 
 `cuda` must be a name of the module that holds a kernel.
 """
 
 from __future__ import annotations
 
+import numpy as np
 from numba import cuda
 
 from sgmcmc.device.kernel import block_size, device_kernel
 from sgmcmc.device.setup import devices, download, fill, launch, on, simulated, upload
+from sgmcmc.engines.cuda_block import (
+    STRANDS,
+    SUMS,
+    WIDTH,
+    add_measured,
+    add_partial_sums,
+    add_rows,
+    advance_strands,
+    begin_strands,
+    choose_together,
+    find_alone,
+    find_errors,
+    finish_strands,
+    own_arrays,
+    record,
+    rows_at_once,
+)
 from sgmcmc.engines.cuda_loop import run_thread
 
 __all__ = [
+    "block_kernel",
+    "block_per_chain",
     "block_size",
     "chain_kernel",
     "chain_per_thread",
@@ -35,4 +55,50 @@ def chain_per_thread(common, state, room, chunk, key0, key1, which, numbers, out
         done[chain] = run_thread(common, state, room, chunk, key0, key1, numbers[chain], chain, out)
 
 
+def block_per_chain(common, state, room, chunk, key0, key1, which, numbers, out, done):
+    """Block i runs the chain in row which[i]; `out` is (draw, chain, coordinate).
+
+    The steps of `cuda_loop.run_thread`. A barrier stands where threads are about to read what others wrote, or to write
+    what others have read; all threads of a block meet all of them.
+    """
+    lane, lanes, chain = cuda.threadIdx.x, cuda.blockDim.x, which[cuda.blockIdx.x]
+    partial = cuda.shared.array((SUMS, WIDTH), state.theta.dtype)
+    errors = cuda.shared.array(SUMS, state.theta.dtype)
+    measured = cuda.shared.array((2, STRANDS), state.theta.dtype)
+    model, gradient, strip = common.model, common.gradient, rows_at_once(common.model)
+    own = own_arrays(common, state, room, key0, key1, numbers[chain], chain)
+    before, recorded, finished = chunk.before, 0, 0
+    if chunk.fresh:
+        begin_strands(common, own, lane, lanes)
+    for t in range(chunk.steps):
+        now, h = chunk.step + t, chunk.step_sizes[t]
+        choose_together(gradient.minibatch, gradient.n_rows, own, now, lane, lanes)
+        cuda.syncthreads()  # rows
+        if strip == 0:
+            find_alone(model, own, lane)
+        else:
+            for first in range(0, own.rows.size, strip):
+                rows = own.rows[first : first + strip]
+                add_partial_sums(model, own.state.theta, rows, partial, lane, lanes)
+                cuda.syncthreads()  # partial sums; nobody reads the errors of the last strip any more
+                find_errors(model, rows, partial, errors, lane, lanes)
+                cuda.syncthreads()  # errors; nobody reads the partial sums any more
+                add_rows(model, rows, errors, own.slope, first, lane, lanes)
+        cuda.syncthreads()  # the gradient; nobody reads θ and the rows any more
+        finish_strands(common, own, chunk, now, measured, lane, lanes)
+        fine = advance_strands(common, own, now, before, h, measured, lane, lanes)
+        finite = cuda.syncthreads_and(np.int32(fine))  # θ, what was measured, and whether all of it is finite
+        if now > chunk.first_measured:
+            add_measured(own, measured, lane)
+        if finite == 0:
+            break
+        before, finished = h, t + 1
+        if recorded < chunk.recorded and chunk.kept[recorded] == now:
+            record(own.state.theta, out[recorded, chain], lane, lanes)
+            recorded += 1
+    if lane == 0:
+        done[chain] = finished
+
+
 chain_kernel = device_kernel(chain_per_thread)
+block_kernel = device_kernel(block_per_chain)

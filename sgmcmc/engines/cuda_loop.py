@@ -85,9 +85,15 @@ def find_gradient_within(gradient, model, theta, rows, memory, normals, scratch,
     """∇Ũ(θ) into `out`: minibatch, then the noise and the clipping that were asked for."""
     choose(gradient.minibatch, gradient.n_rows, stream, step, memory, rows)
     estimate_within(model, theta, rows, gradient.weight, scratch, out)
+    disturb(gradient, normals, stream, step, 0, out)
+
+
+@loop
+def disturb(gradient, normals, stream, step, first, out):
+    """The noise and the clipping of the coordinates from `first` on, a multiple of 4."""
     if gradient.noise > 0.0:
         amplitude = math.sqrt(2.0 * gradient.noise)
-        fill_column(normals, stream, step, GRADIENT_NOISE, 0)
+        fill_column(normals, stream, step, GRADIENT_NOISE, first)
         for i in range(out.size):
             out[i] += amplitude * normals[i]
     for i in range(out.size):

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.dispatch import implements, loop, open_function
 from sgmcmc.models.design import Columns, draws_of
-from sgmcmc.potentials import Model, add_energy, add_gradient
+from sgmcmc.potentials import Model, add_energy, add_gradient, part_of_sum, sum_over_rows, sums_per_row, to_errors
 
 __all__ = ["LinearPredictor", "loss", "loss_slope"]
 
@@ -112,4 +112,33 @@ def _(model: Any, theta: Any, rows: Any) -> Any:
     total = 0.0
     for i in rows:
         total += loss(model, _dot(model.X[i], theta), i)
+    return total
+
+
+# ---- many threads together: one sum per row, z = x·θ -----------------------------------------------------------------
+
+
+@implements(sums_per_row, LinearPredictor)
+def _(model: Any) -> Any:
+    return 1
+
+
+@implements(part_of_sum, LinearPredictor)
+def _(model: Any, theta: Any, i: Any, k: Any, first: Any, stride: Any) -> Any:
+    z = 0.0
+    for j in range(first, theta.size, stride):
+        z += model.X[i, j] * theta[j]
+    return z
+
+
+@implements(to_errors, LinearPredictor)
+def _(model: Any, i: Any, z: Any) -> None:
+    z[0] = loss_slope(model, z[0], i)
+
+
+@implements(sum_over_rows, LinearPredictor)
+def _(model: Any, rows: Any, errors: Any, j: Any) -> Any:
+    total = 0.0
+    for r in range(rows.size):
+        total += errors[r] * model.X[rows[r], j]
     return total

@@ -11,7 +11,17 @@ from sgmcmc.checks import integer
 from sgmcmc.dispatch import implements, loop
 from sgmcmc.elementary import exp, log
 from sgmcmc.models.design import Columns, design, draws_of, responses
-from sgmcmc.potentials import Model, add_energy, add_gradient, add_gradient_within, scratch_size
+from sgmcmc.potentials import (
+    Model,
+    add_energy,
+    add_gradient,
+    add_gradient_within,
+    part_of_sum,
+    scratch_size,
+    sum_over_rows,
+    sums_per_row,
+    to_errors,
+)
 from sgmcmc.priors import Gaussian, require_prior
 
 __all__ = ["SoftmaxRegression"]
@@ -137,21 +147,47 @@ def _(model: Any, theta: Any, rows: Any, scratch: Any, out: Any) -> None:
     classes, features = model.classes, model.X.shape[1]
     for i in rows:
         for k in range(classes):
-            z = theta[k] - theta[k]
-            for j in range(features):
-                z += model.X[i, j] * theta[j * classes + k]
-            scratch[k] = z
-        largest = scratch[0]
-        for k in range(1, classes):
-            largest = max(largest, scratch[k])
-        total = largest - largest
+            scratch[k] = part_of_sum(model, theta, i, k, 0, 1)
+        to_errors(model, i, scratch)
         for k in range(classes):
-            scratch[k] = exp(scratch[k] - largest)
-            total += scratch[k]
-        for k in range(classes):
-            error = scratch[k] / total - (1.0 if k == model.y[i] else 0.0)
             for j in range(features):
-                out[j * classes + k] += model.X[i, j] * error
+                out[j * classes + k] += model.X[i, j] * scratch[k]
+
+
+@implements(sums_per_row, SoftmaxRegression)
+def _(model: Any) -> Any:
+    return model.classes
+
+
+@implements(part_of_sum, SoftmaxRegression)
+def _(model: Any, theta: Any, i: Any, k: Any, first: Any, stride: Any) -> Any:
+    z = 0.0
+    for j in range(first, model.X.shape[1], stride):
+        z += model.X[i, j] * theta[j * model.classes + k]
+    return z
+
+
+@implements(to_errors, SoftmaxRegression)
+def _(model: Any, i: Any, z: Any) -> None:
+    # ∂/∂z_k = P(y = k) − [y_i = k]
+    largest = z[0]
+    for k in range(1, model.classes):
+        largest = max(largest, z[k])
+    total = largest - largest
+    for k in range(model.classes):
+        z[k] = exp(z[k] - largest)
+        total += z[k]
+    for k in range(model.classes):
+        z[k] = z[k] / total - (1.0 if k == model.y[i] else 0.0)
+
+
+@implements(sum_over_rows, SoftmaxRegression)
+def _(model: Any, rows: Any, errors: Any, j: Any) -> Any:
+    feature, k = j // model.classes, j % model.classes
+    total = 0.0
+    for r in range(rows.size):
+        total += errors[r * model.classes + k] * model.X[rows[r], feature]
+    return total
 
 
 @implements(add_energy, SoftmaxRegression, allocates=True)

@@ -19,6 +19,7 @@ from sgmcmc.potentials.contract import (
     scratch_size,
     weigh,
 )
+from sgmcmc.potentials.cooperation import part_of_sum, sum_over_rows, sums_per_row, to_errors
 from sgmcmc.potentials.finite_differences import check_gradient
 from sgmcmc.potentials.model import Model
 from sgmcmc.potentials.wrapped import Potential, PythonPotential
@@ -40,9 +41,13 @@ __all__ = [
     "full_energy",
     "full_gradient",
     "gradient_of",
+    "part_of_sum",
     "prior_energy",
     "prior_of",
     "rows_of",
     "scratch_size",
+    "sum_over_rows",
+    "sums_per_row",
+    "to_errors",
     "weigh",
 ]
