@@ -98,15 +98,15 @@ def assemble(ptx: str, architecture: str) -> Assembled:
 
 
 class PtxKernels:
-    """Kernels that run as PTX on the CPU, their threads in this order; `change` may tamper with the PTX."""
+    """Kernels that run as PTX on the CPU, their threads in this order; `change` may tamper with the PTX, `counted` counts."""
 
     simulated = False
 
-    def __init__(self, change: Any = None, order: str = "ascending") -> None:
+    def __init__(self, change: Any = None, order: str = "ascending", counted: bool = False) -> None:
         from sgmcmc.engines import cuda_kernels
 
         self.chain_kernel, self.block_kernel = cuda_kernels.chain_per_thread, cuda_kernels.block_per_chain
-        self.change, self.order = change, order
+        self.change, self.order, self.counted = change, order, counted
         self.modules: dict[Any, Module] = {}
         self.sources: list[str] = []
         self.launches = 0
@@ -134,7 +134,7 @@ class PtxKernels:
         if key not in self.modules:
             ptx = ptx_of(kernel, arguments)
             self.sources.append(ptx)
-            self.modules[key] = Module(ptx if self.change is None else self.change(ptx))
+            self.modules[key] = Module(ptx if self.change is None else self.change(ptx), self.counted)
         self.launches += 1
         self.modules[key].launch(-(-threads // block), block, arguments, self.order)
 
@@ -142,10 +142,11 @@ class PtxKernels:
 class PtxDevice:
     """Device memory that is the host's, and updates that run as PTX."""
 
-    def __init__(self) -> None:
+    def __init__(self, kernels: PtxKernels | None = None) -> None:
         from sgmcmc.device import setup, update_kernel
 
-        self.kernels, self.kernel = PtxKernels(), update_kernel.four_per_thread
+        self.kernels = PtxKernels() if kernels is None else kernels
+        self.kernel = update_kernel.four_per_thread
         self.upload = self.download = np.array
         self.adopt, self.duplicate = lambda array, wait=True: setup.host_view(array), lambda array, stream: array.copy()
         self.holds = lambda array: isinstance(array, np.ndarray)
@@ -179,13 +180,25 @@ class CaughtError(Exception):
     """Holds the arguments of a first launch."""
 
 
+class Catching(PtxKernels):
+    """Goes no further than the first launch."""
+
+    def launch(self, kernel: Any, threads: int, block: int, arguments: tuple[Any, ...]) -> None:
+        raise CaughtError(kernel, arguments)
+
+
+def update_arguments(sampler: Any, gradient: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The kernel and the arguments that `sampler.step` would launch it with."""
+    sampler.__dict__["_device"] = PtxDevice(Catching())
+    with pytest.raises(CaughtError) as caught:
+        sampler.step(sampler.init(gradient), gradient)
+    kernel, arguments = caught.value.args
+    return kernel, arguments
+
+
 def launch_arguments(model: Any, sampler: Any, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
     """The kernel and the arguments that `sample` would launch it with."""
     import sgmcmc as sg
-
-    class Catching(PtxKernels):
-        def launch(self, kernel: Any, threads: int, block: int, arguments: tuple[Any, ...]) -> None:
-            raise CaughtError(kernel, arguments)
 
     with ptx_in_place_of_a_gpu(Catching()), pytest.raises(CaughtError) as caught:
         sg.sample(model, sampler, **options, device="cuda")

@@ -31,3 +31,12 @@ def findings(kind: type, temperature: float = 1.0, chains: int = 1024, draws: in
     found["xi"] = np.log(kolmogorov(xi[:, 0], law)) / np.log(p)
     found["kinetic temperature"] = abs(z_of_chains(trace.kinetic_temperature[:, None], T)) / z
     return found
+
+
+def variance_ratio(sampler: sg.Sampler, kind: type, chains: int = 2048, draws: int = 400) -> tuple[float, float]:
+    """The variance of θ over the truth, all coordinates together, and its standard error over chains."""
+    options = {"draws": draws, "warmup": 400, "thin": 10, "chains": chains, "seed": 4, "progress": False, "dtype": kind}
+    trace = sg.sample(GAUSS, sampler, **options, init={"theta": GAUSS.mean}, device="cuda")
+    squares = (trace.draws.astype(np.float64) - GAUSS.mean) ** 2 / GAUSS.covariance
+    each = squares.mean(axis=(1, 2))
+    return float(each.mean()), float(each.std(ddof=1) / np.sqrt(chains))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import ptx_coroutine
+import ptx_counts
 from ptx_text import BITS, FLOATS, split, statements, type_of
 
 SPECIAL = [f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
@@ -169,10 +170,12 @@ class Code:
         self.label(after)
 
     def instruction(self, text: str) -> None:
-        name, _, rest = text.partition(" ") if "\t" not in text else text.partition("\t")
+        name, rest = [*text.split(None, 1), ""][:2]
         base, *mods = name.strip().split(".")
         kind = mods[-1] if mods else ""
         operands = split(rest)
+        if self.module.counted:
+            ptx_counts.add_to(self, base, mods, operands)
         if base == "call":
             self.call_function(rest)
         elif hasattr(self, f"do_{base}"):

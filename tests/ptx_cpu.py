@@ -21,6 +21,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from ptx_code import N_SPECIAL, Code
 from ptx_coroutine import DECLARATIONS, drivers
+from ptx_counts import KINDS, Counts
 from ptx_text import BITS, FLOATS, closing
 
 llvm.initialize_native_target()
@@ -38,7 +39,8 @@ _NUMBERS = itertools.count()
 class Module:
     """A kernel that can be launched on the CPU."""
 
-    def __init__(self, ptx: str) -> None:
+    def __init__(self, ptx: str, counted: bool = False) -> None:
+        self.counted = counted
         text = re.sub(r"//[^\n]*", "", re.sub(r"/\*.*?\*/", "", ptx, flags=re.DOTALL))
         self.prefix = f"m{next(_NUMBERS)}_"
         self.globals: dict[str, str] = {}
@@ -104,7 +106,8 @@ class Module:
 
     def _compile(self) -> None:
         stops = [DECLARATIONS, drivers(self.prefix)] if self.has_barrier else []
-        source = "\n".join([*sorted(self.declarations), *self.functions, *stops])
+        table = [f"@{self.prefix}counts = global [{len(KINDS)} x i64] zeroinitializer"] if self.counted else []
+        source = "\n".join([*sorted(self.declarations), *table, *self.functions, *stops])
         module = llvm.parse_assembly(source)
         module.verify()
         features = llvm.get_host_cpu_features().flatten()
@@ -124,6 +127,11 @@ class Module:
 
     def _function_at(self, name: str, *types: Any) -> Any:
         return ctypes.CFUNCTYPE(*types)(self.engine.get_function_address(f"{self.prefix}{name}"))
+
+    def counts(self) -> Counts:
+        """What all launches so far did; of a module that counts."""
+        address = self.engine.get_global_value_address(f"{self.prefix}counts")
+        return Counts(*(ctypes.c_int64 * len(KINDS)).from_address(address))
 
     # ---- launching -------------------------------------------------------------------------------------------------
 

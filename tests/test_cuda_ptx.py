@@ -16,7 +16,8 @@ from cuda_compiling import (
     ptx_of,
     unavailable,
 )
-from cuda_laws import findings
+from cuda_laws import findings, variance_ratio
+from numba import cuda
 
 import sgmcmc as sg
 from sgmcmc.philox import philox
@@ -175,6 +176,25 @@ def test_philox_has_twenty_wide_multiplications_and_gives_the_known_answer():
     assert out[:4].tolist() == [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]
 
 
+def counted_kernel(x, y):
+    i = cuda.grid(1)
+    if i < x.size:
+        y[i] = x[i] * y[i] + np.float32(1.0)
+
+
+def test_operations_and_bytes_are_counted_while_ptx_runs():
+    from ptx_cpu import Module
+
+    x, y = np.ones(7, np.float32), np.ones(7, np.float32)
+    module = Module(ptx_of(counted_kernel, (x, y)), counted=True)
+    module.launch(2, 4, (x, y))
+    assert (y == 2.0).all()
+    found = module.counts()  # seven threads of eight have something to do
+    assert (found.single, found.double, found.special) == (7, 0, 0)
+    assert (found.loaded, found.stored) == (7 * 8, 7 * 4)
+    assert 8 < found.integer < 8 * 40
+
+
 def test_a_bare_literal_is_seen_in_the_ptx():
     def bare(x):
         x[0] = 0.3 * x[0]
@@ -221,3 +241,16 @@ def test_a_sampler_at_another_temperature_is_rejected_on_the_ptx_path():
     with ptx_in_place_of_a_gpu(PtxKernels()):
         found = findings(np.float32, temperature=1.15)
     assert {name for name, size in found.items() if size > 1.0} >= {"variance 0", "variance 1", "kinetic temperature"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sampler", "bound"),
+    [(sg.SGNHT(0.1), 0.003), (sg.SGMGT(0.05, a=1.0), 0.01), (sg.SGMGTD(0.05, a=1.0), 0.01)],
+    ids=["SGNHT", "SGMGT", "SGMGT-D"],
+)
+def test_the_variance_is_right_on_the_ptx_path(sampler, bound):
+    with ptx_in_place_of_a_gpu(PtxKernels()):
+        ratio, error = variance_ratio(sampler, np.float32)
+    assert 3.0 * error < bound  # else the bound would mean nothing
+    assert abs(ratio - 1.0) < bound
