@@ -27,13 +27,14 @@ from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 
 from sgmcmc.dispatch import LOOP, OpenFunction, open_functions
+from sgmcmc.linking import KernelCompiler
 
 __all__ = ["ContentKey", "fingerprint", "kernel"]
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a module-level function for the CPU: no GIL, NumPy's division rules, cached by content."""
-    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=set(LOOP))(function)
+    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=set(LOOP), pipeline_class=KernelCompiler)(function)
     if not config.DISABLE_JIT:
         compiled._cache = _ContentCache(function)
     return compiled

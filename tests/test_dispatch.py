@@ -153,3 +153,21 @@ def test_an_elementwise_function_takes_an_array_from_python():
         result = function(part, p)
         assert result.shape == p.shape
         assert result[1, 0] == function(part, 3.0)
+
+
+def test_kernels_may_use_the_longest_vectors_of_the_processor():
+    from numba import njit
+
+    from sgmcmc.kernels import kernel
+
+    wide, plain = kernel(_doubled), njit(_doubled)
+    for function in (wide, plain):
+        function(np.ones(3))
+    attribute = '"prefer-vector-width"="512"'
+    assert all(attribute in text for text in wide.inspect_llvm().values())
+    assert not any(attribute in text for text in plain.inspect_llvm().values())
+
+
+def _doubled(x):
+    for i in range(x.size):
+        x[i] *= 2.0

@@ -29,7 +29,7 @@ def test_everybody_is_tuned_on_the_same_points_and_the_best_wins():
     for name in ("good", "bad"):
         own = tried[tried["sampler"] == name]
         assert len(own[own["stage"] == 0]) == 16
-        assert len(own[own["stage"] == 1]) == len(own[own["stage"] == 2]) == 4
+        assert all(len(own[own["stage"] == stage]) == 4 for stage in (1, 2, 3, 4))
     first = tried[(tried["sampler"] == "good") & (tried["stage"] == 0)]["setting"].tolist()
     assert first == tried[(tried["sampler"] == "bad") & (tried["stage"] == 0)]["setting"].tolist()
 
@@ -77,6 +77,16 @@ def test_the_distance_to_the_wells_is_zero_for_exact_draws_and_large_for_a_stuck
     stuck = np.full((1, 100), -0.2)
     assert wells.total_variation(wells.occupancies(stuck))[0] == pytest.approx(1.0 - 0.45095278, abs=1e-6)
     assert wells.true_masses().sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_the_thermal_mass_is_that_of_gaussian_momenta_and_goes_with_them_where_softening_is_strong():
+    from sgmcmc.kinetics import Gaussian, MonomialGamma
+
+    assert wells.thermal_mass(Gaussian(4.0)) == pytest.approx(4.0, rel=1e-4)
+    assert wells.thermal_mass(MonomialGamma(1.0, 0.02)) == pytest.approx(100.0, rel=0.03)  # K'' is c/2 at the tip
+    assert (
+        wells.thermal_mass(MonomialGamma(1.0, 3.0)) > 1.5 * 2.0 / 3.0
+    )  # not the tip alone: most momenta are in the tails
 
 
 def test_auroc_is_the_probability_of_the_right_order():

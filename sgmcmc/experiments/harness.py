@@ -2,7 +2,7 @@
 
 Fairness: a contestant is a sampler with ranges for its own parameters. Each one gets the same number of settings, points of a
 scrambled Sobol sequence in the logarithms of its ranges, scored on the same tuning runs; the best quarter is scored again on
-more of them, then as many settings near the best of those, and the best of all wins. The results come from other seeds.
+more of them, then three times as many settings near the best so far, and the best of all wins. The results come from other seeds.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Contestant", "Winner", "interval", "run_tasks", "screen", "settings", "tune", "unfinished"]
 
 Setting = dict[str, float]
+ROUNDS = 3
 
 
 class Contestant(NamedTuple):
@@ -67,8 +68,8 @@ def tune(
 ) -> tuple[list[Winner], pd.DataFrame]:
     """The best setting of every contestant by `score(contestant, setting, stage)`, smaller is better, and all that was tried.
 
-    Stage 0 scores every setting, stage 1 the best quarter again, on more runs, stage 2 neighbours of the best on the same runs.
-    A sampler that diverges scores infinity.
+    Stage 0 scores every setting, stage 1 the best quarter again, on more runs; stages 2, 3 and 4 score neighbours of the best so
+    far on those runs, nearer from stage to stage. A sampler that diverges scores infinity.
     """
     import pandas as pd
 
@@ -81,15 +82,20 @@ def tune(
         second += [(c, first[i * budget + k][1], 1) for k in own]
     again = list(run_tasks(_scored, [(score, *task) for task in second], f"{label}, the best quarter", progress, keep))
     tried += [(c.name, s, 1, value) for (c, s, _), value in zip(second, again, strict=True)]
-    third = []
-    for c in contestants:
-        _, best = _least(c, second, again)
-        third += [(c, s, 1) for s in neighbours(c, best, max(1, budget // 4), seed)]
-    nearby = list(run_tasks(_scored, [(score, *task) for task in third], f"{label}, around the best", progress, keep))
-    tried += [(c.name, s, 2, value) for (c, s, _), value in zip(third, nearby, strict=True)]
+    known, values = second, again
+    for stage in range(2, 2 + ROUNDS):
+        around = []
+        for c in contestants:
+            _, best = _least(c, known, values)
+            around += [(c, s, 1) for s in neighbours(c, best, max(1, budget // 4), seed, stage)]
+        nearby = list(
+            run_tasks(_scored, [(score, *t) for t in around], f"{label}, around the best, {stage - 1}", progress, keep)
+        )
+        tried += [(c.name, s, stage, value) for (c, s, _), value in zip(around, nearby, strict=True)]
+        known, values = known + around, values + nearby
     winners = []
     for c in contestants:
-        value, best = _least(c, second + third, again + nearby)
+        value, best = _least(c, known, values)
         winners.append(Winner(c, best, value))
     frame = pd.DataFrame(tried, columns=["sampler", "setting", "stage", "score"])
     return winners, frame
@@ -122,12 +128,13 @@ def _least(contestant: Contestant, tasks: Sequence[tuple[Any, ...]], scores: Seq
     return min(own, key=lambda pair: pair[0])
 
 
-def neighbours(contestant: Contestant, setting: Setting, count: int, seed: int) -> list[Setting]:
-    """Settings near one: every parameter times e^z with z of standard deviation 0.3, kept within its range."""
-    rng = np.random.default_rng([seed, 3])
+def neighbours(contestant: Contestant, setting: Setting, count: int, seed: int, stage: int = 2) -> list[Setting]:
+    """Settings near one: every parameter times e^z with z of standard deviation 0.5, 0.3, 0.2, kept within its range."""
+    rng = np.random.default_rng([seed, stage])
+    width = {2: 0.5, 3: 0.3}.get(stage, 0.2)
     found = []
     for _ in range(count):
-        factors = np.exp(0.3 * rng.standard_normal(len(setting)))
+        factors = np.exp(width * rng.standard_normal(len(setting)))
         moved = {k: v * f for (k, v), f in zip(setting.items(), factors, strict=True)}
         found.append({k: float(f"{np.clip(v, *contestant.ranges[k]):.3g}") for k, v in moved.items()})
     return found
