@@ -32,6 +32,15 @@ def unavailable(tier: str, reason: str) -> None:
     pytest.skip(reason)
 
 
+def need_ptx() -> None:
+    """Skip, unless tests of PTX were asked for: they take minutes, and their compiler is in the extras cuda12 and cuda13."""
+    if "ptx" not in REQUIRED:
+        pytest.skip("tests of PTX run where SGMCMC_REQUIRE=ptx,ptxas is set, see docs/gpu.md")
+    trouble = prepare()
+    if trouble is not None:
+        pytest.fail(f"SGMCMC_REQUIRE has ptx, but {trouble}")
+
+
 def prepare() -> str | None:
     """Make Numba compile device functions without a device; gives back what is in the way, if anything is."""
     try:

@@ -17,7 +17,7 @@ from cuda_compiling import (
     assemble,
     find_ptxas,
     launch_arguments,
-    prepare,
+    need_ptx,
     ptx_in_place_of_a_gpu,
     ptx_of,
     unavailable,
@@ -52,9 +52,7 @@ CASES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiler():
-    trouble = prepare()
-    if trouble is not None:
-        unavailable("ptx", trouble)
+    need_ptx()
 
 
 @pytest.mark.parametrize("kind", list(PRECISIONS))

@@ -10,16 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cuda_compiling import prepare, unavailable
+from cuda_compiling import need_ptx
 
 HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiler():
-    trouble = prepare()
-    if trouble is not None:
-        unavailable("ptx", trouble)
+    need_ptx()
 
 
 def compiled(folder: Path, bend: float, key: str = "content") -> dict:

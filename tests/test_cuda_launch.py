@@ -5,14 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from cuda_compiling import prepare, unavailable
+from cuda_compiling import need_ptx
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiler():
-    trouble = prepare()
-    if trouble is not None:
-        unavailable("ptx", trouble)
+    need_ptx()
 
 
 class Kernel:
