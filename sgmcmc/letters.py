@@ -23,7 +23,7 @@ import numpy as np
 
 from sgmcmc.dispatch import LOOP, implements, leaf, like, loop, open_function
 from sgmcmc.elementary import exp, expm1
-from sgmcmc.kinetics import Gaussian, draw, energy, friction_flow, velocity_and_excess
+from sgmcmc.kinetics import Gaussian, energy, fill_momenta, friction_flow, velocity_and_excess
 from sgmcmc.thermostats import FixedFriction, PerChain, PerCoordinate, account, crosstalk, friction
 
 __all__ = [
@@ -212,15 +212,14 @@ def compensate(kinetics, thermostat, scale, sigma_theta, sigma_p, temperature, s
 @loop
 def resample_momentum(kinetics, temperature, p, stream, step, first):
     """Draw p afresh from exp(−K/T), coordinate by coordinate."""
-    for i in range(p.size):
-        p[i] = draw(kinetics, temperature, stream, step, first + i)
+    fill_momenta(kinetics, temperature, p, stream, step, first)
 
 
 @loop
 def refresh(kinetics, thermostat, temperature, p, loss, stream, moment):
     """R: fresh momenta; the energy that went with the old ones is entered into the thermostat's balance."""
     for i in range(p.size):
-        old = energy(kinetics, p[i])
-        p[i] = draw(kinetics, temperature, stream, moment.step, moment.first + i)
-        heat = old - energy(kinetics, p[i])
-        account(thermostat, loss, i, p.size, heat, moment.step, moment.h)
+        account(thermostat, loss, i, p.size, energy(kinetics, p[i]), moment.step, moment.h)
+    fill_momenta(kinetics, temperature, p, stream, moment.step, moment.first)
+    for i in range(p.size):
+        account(thermostat, loss, i, p.size, -energy(kinetics, p[i]), moment.step, moment.h)

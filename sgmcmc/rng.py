@@ -22,7 +22,7 @@ from sgmcmc.philox import (
     stream,
     words,
 )
-from sgmcmc.variates import fill_integers, integer_below, log_gamma_variate
+from sgmcmc.variates import fill_integers, integer_below, log_gamma_attempt, log_gamma_variate
 
 __all__ = [
     "GRADIENT_NOISE",
@@ -38,6 +38,7 @@ __all__ = [
     "fill_integers",
     "fill_normals",
     "integer_below",
+    "log_gamma_attempt",
     "log_gamma_variate",
     "normal_pair",
     "philox",

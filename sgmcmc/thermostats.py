@@ -269,12 +269,22 @@ def _(thermostat, loss, i, dim, heat, step, h):
     return None
 
 
-@implements(account, _NoseHoover)
-def _(thermostat, loss, i, dim, heat, step, h):
+@leaf
+def power_share(thermostat, dim, heat, step, h):
+    """What the energy `heat` adds to the running mean of the power that a thermostat takes out."""
     # A sample of `learn` stands for LEARN_EVERY steps; so much power is the heat, spread over them.
     power = heat / (h * like(h, LEARN_EVERY)) if h > 0.0 else h
-    share = learning_gain(h, step) / sharers(thermostat, dim)
-    loss[i % loss.size] += thermostat.adaptive * share * power
+    return thermostat.adaptive * learning_gain(h, step) / sharers(thermostat, dim) * power
+
+
+@implements(account, PerCoordinate)
+def _(thermostat, loss, i, dim, heat, step, h):
+    loss[i] += power_share(thermostat, dim, heat, step, h)
+
+
+@implements(account, PerChain)
+def _(thermostat, loss, i, dim, heat, step, h):
+    loss[0] += power_share(thermostat, dim, heat, step, h)
 
 
 @implements(learn, PerCoordinate)

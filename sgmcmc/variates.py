@@ -12,7 +12,7 @@ from sgmcmc.floats import constants
 from sgmcmc.normals import normal_pair, uniform, unit
 from sgmcmc.philox import words
 
-__all__ = ["fill_integers", "integer_below", "log_gamma_variate"]
+__all__ = ["fill_integers", "integer_below", "log_gamma_attempt", "log_gamma_variate"]
 
 _LOW, _32, _ALL = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE, _TWO_32 = np.uint64(1), np.uint64(1 << 32)
@@ -113,20 +113,26 @@ def log_gamma_variate(shape: Any, stream: Any, step: Any, index: Any, purpose: A
 
 @implements(log_gamma_variate)
 def _(shape: Any, stream: Any, step: Any, index: Any, purpose: Any) -> Any:
+    attempt, value = 0, constants(shape).nan
+    while value != value and attempt < _LAST:
+        value = log_gamma_attempt(shape, stream, step, index, purpose, attempt)
+        attempt += 2
+    return value
+
+
+@leaf
+def log_gamma_attempt(shape: Any, stream: Any, step: Any, index: Any, purpose: Any, attempt: Any) -> Any:
+    """One attempt at `log_gamma_variate`, at the addresses attempt and attempt + 1; NaN if it is rejected."""
     c = constants(shape)
     a = (shape if shape >= 1.0 else shape + 1.0) if shape > 0.0 else c.nan
     d = a - 0.3333333333333333
-    accepted, attempt, log_v, u = False, 0, c.nan, c.one
-    while not accepted and attempt < _LAST:
-        w0, w1, w2, w3 = words(stream, step, index, purpose, attempt)
-        x, _ = normal_pair(w0, w1, w2, w3, shape)
-        y = x / np.sqrt(9.0 * d)
-        log_v = log1p(y)
-        w0, w1, w2, w3 = words(stream, step, index, purpose, attempt + 1)
-        u = unit(w2, w3, shape)
-        # log u' < x²/2 + d - d v + d log v with v = (1 + y)³; the right side is -inf or NaN for y <= -1
-        accepted = log(uniform(w0, w1, shape)) < 0.5 * x * x + d * (3.0 * (log_v - y) - y * y * (3.0 + y))
-        attempt += 2
-    if not accepted:
-        return c.nan
-    return log(d) + 3.0 * log_v + (log(u) / shape if shape < 1.0 else c.one - c.one)
+    w0, w1, w2, w3 = words(stream, step, index, purpose, attempt)
+    x, _ = normal_pair(w0, w1, w2, w3, shape)
+    y = x / np.sqrt(9.0 * d)
+    log_v = log1p(y)
+    w0, w1, w2, w3 = words(stream, step, index, purpose, attempt + 1)
+    u = unit(w2, w3, shape)
+    # log u' < x²/2 + d - d v + d log v with v = (1 + y)³; the right side is -inf or NaN for y <= -1
+    accepted = log(uniform(w0, w1, shape)) < 0.5 * x * x + d * (3.0 * (log_v - y) - y * y * (3.0 + y))
+    value = log(d) + 3.0 * log_v + (log(u) / shape if (shape > 0.0) & (shape < 1.0) else c.one - c.one)
+    return value if accepted else c.nan

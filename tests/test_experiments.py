@@ -30,8 +30,22 @@ def test_everybody_is_tuned_on_the_same_points_and_the_best_wins():
         own = tried[tried["sampler"] == name]
         assert len(own[own["stage"] == 0]) == 16
         assert all(len(own[own["stage"] == stage]) == 4 for stage in (1, 2, 3, 4))
+        assert len(own[own["stage"] == 5]) == 5
     first = tried[(tried["sampler"] == "good") & (tried["stage"] == 0)]["setting"].tolist()
     assert first == tried[(tried["sampler"] == "bad") & (tried["stage"] == 0)]["setting"].tolist()
+
+
+def test_a_sampler_tries_what_was_best_for_those_it_contains():
+    one = harness.Contestant("good", nothing, {"step_size": (1e-3, 1e-2)})
+    two = harness.Contestant("good", nothing, {"step_size": (1e-3, 1.0)})
+
+    def inherited(contestant, best):
+        return [{"step_size": 0.02}] if contestant is two else []
+
+    winners, tried = harness.tune([one, two], parabola, budget=4, seed=3, progress=False, heirs=inherited)
+    assert winners[0].setting["step_size"] <= 0.01
+    assert winners[1].setting == {"step_size": 0.02}
+    assert (tried["stage"] == 5).sum() == 4  # as many for everybody
 
 
 def threads():

@@ -2,7 +2,8 @@
 
 Fairness: a contestant is a sampler with ranges for its own parameters. Each one gets the same number of settings, points of a
 scrambled Sobol sequence in the logarithms of its ranges, scored on the same tuning runs; the best quarter is scored again on
-more of them, then three times as many settings near the best so far, and the best of all wins. The results come from other seeds.
+more of them, then four times as many settings near the best so far, and the best of all wins. A sampler that contains another
+one also tries what was best for that. The results come from other seeds.
 """
 
 from __future__ import annotations
@@ -65,11 +66,13 @@ def tune(
     label: str = "tuning",
     progress: bool = True,
     keep: Path | None = None,
+    heirs: Callable[[Contestant, dict[str, Setting]], list[Setting]] | None = None,
 ) -> tuple[list[Winner], pd.DataFrame]:
     """The best setting of every contestant by `score(contestant, setting, stage)`, smaller is better, and all that was tried.
 
     Stage 0 scores every setting, stage 1 the best quarter again, on more runs; stages 2, 3 and 4 score neighbours of the best so
-    far on those runs, nearer from stage to stage. A sampler that diverges scores infinity.
+    far on those runs, nearer from stage to stage. In stage 5 come the settings that a sampler inherits from those it contains
+    (`heirs` sees the winners so far), and neighbours, as many in all for everybody. A sampler that diverges scores infinity.
     """
     import pandas as pd
 
@@ -93,8 +96,19 @@ def tune(
         )
         tried += [(c.name, s, stage, value) for (c, s, _), value in zip(around, nearby, strict=True)]
         known, values = known + around, values + nearby
-    winners = []
+    winners: list[Winner] = []
     for c in contestants:
+        inherited = [] if heirs is None else heirs(c, {w.contestant.name: w.setting for w in winners})
+        count = max(1, budget // 4) + 1 - len(inherited)
+        for more in (inherited, None):
+            _, best = _least(c, known, values)
+            fresh = neighbours(c, best, count, seed, 2 + ROUNDS) if more is None else more
+            around = [(c, s, 1) for s in fresh]
+            nearby = list(
+                run_tasks(_scored, [(score, *t) for t in around], f"{label}, last round, {c.name}", progress, keep)
+            )
+            tried += [(c.name, s, 2 + ROUNDS, value) for (c, s, _), value in zip(around, nearby, strict=True)]
+            known, values = known + around, values + nearby
         value, best = _least(c, known, values)
         winners.append(Winner(c, best, value))
     frame = pd.DataFrame(tried, columns=["sampler", "setting", "stage", "score"])

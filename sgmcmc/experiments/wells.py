@@ -25,7 +25,9 @@ SETTING = (
     "between the shares of a chain's draws in the wells and the true masses; W1 is the Wasserstein distance of its draws to the "
     "truth. Counting wells alone rewards a step size that is too large: a hot chain visits everything. Settings are in units of "
     "the thermal mass M of the momenta, 1/E K'², so that ranges mean the same for all: the step is step_size·√M, the friction "
-    "diffusion·√M, γ gamma·M, σ_θ sigma_theta/√M; softening is c, period the number of steps between fresh p and ξ."
+    "diffusion·√M, γ gamma·M, σ_θ sigma_theta/√M; softening is c, period the number of steps between fresh p and ξ. "
+    "SGMGT also tries SGNHT's best setting with its softening at 0.1, where its momenta are nearly Gaussian, and SGMGT-D tries "
+    "SGMGT's with little noise on θ."
 )
 PUBLISHED = {"SGNHT": 1, "SGMGT, a = 2": 3, "SGMGT-D, a = 2": 5}
 
@@ -120,6 +122,18 @@ def contestants() -> list[Contestant]:
         ranges = {"step_size": h, "sigma_p": friction, **shared, "sigma_theta": (0.001, 1.0)}
         found.append(Contestant(f"SGMGT-D, {name}", partial(_sgmgtd, a, order), ranges))
     return found
+
+
+def heirs(contestant: Contestant, best: dict[str, dict[str, float]]) -> list[dict[str, float]]:
+    """Where a sampler is nearly one that it contains: SGMGT with strongly softened, hence nearly Gaussian, momenta is SGNHT,
+    and SGMGT-D with little noise on θ is SGMGT."""
+    name, _, form = contestant.name.partition(", ")
+    if name == "SGMGT":
+        return [best["SGNHT"] | {"softening": 0.1, "period": 5000.0}]
+    if name == "SGMGT-D":
+        own = best[f"SGMGT, {form}"] | {"sigma_theta": 0.001}
+        return [{"sigma_p" if key == "diffusion" else key: value for key, value in own.items()}]
+    return []
 
 
 def draws_of(sampler: Any, chains: int, seed: int, steps: int = STEPS) -> np.ndarray[Any, Any]:
@@ -226,8 +240,8 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True) -> dict[st
     import pandas as pd
 
     begin, keep = time.perf_counter(), unfinished(out, "wells")
-    budget, seeds, steps = (8, 8, STEPS) if quick else (64, 20, STEPS)
-    winners, tried = tune(contestants(), score, budget, seed, "wells", progress, keep)
+    budget, seeds, steps = (4, 8, STEPS) if quick else (64, 20, STEPS)
+    winners, tried = tune(contestants(), score, budget, seed, "wells", progress, keep, heirs)
     out.mkdir(parents=True, exist_ok=True)
     tried.to_csv(out / "wells-tuning.csv", index=False)
     results = list(run_tasks(result, [(w, seeds, steps, seed) for w in winners], "wells, fresh seeds", progress, keep))

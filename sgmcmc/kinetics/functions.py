@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.dispatch import implements, leaf, like, open_function
+from sgmcmc.dispatch import LOOP, implements, leaf, like, open_function
 from sgmcmc.elementary import exp
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "curvature",
     "draw",
     "energy",
+    "fill_momenta",
     "friction_flow",
     "inverse_mass",
     "log_normaliser",
@@ -65,6 +66,11 @@ def draw(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) ->
     """An exact draw of p from exp(−K(p)/T), at the address (stream, step, index)."""
 
 
+@open_function(inline=False, fastmath=LOOP)
+def fill_momenta(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> Any:
+    """p[i] = the `draw` at (stream, step, first + i), for all i."""
+
+
 @open_function
 def log_normaliser(kinetics: Any, temperature: Any) -> Any:
     """log ∫ exp(−K(p)/T) dp, in plain Python."""
@@ -88,6 +94,12 @@ def as_linear(kinetics: Any) -> Any:
 @open_function
 def as_root(kinetics: Any) -> Any:
     """The special form of shape 2. A kinetics without one is its own, so that compiled code can ask any type."""
+
+
+@implements(fill_momenta)
+def _(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
+    for i in range(p.size):
+        p[i] = draw(kinetics, temperature, stream, step, first + i)
 
 
 @implements(inverse_mass)

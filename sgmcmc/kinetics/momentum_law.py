@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.dispatch import implements, leaf, like
+from sgmcmc.dispatch import implements, leaf, like, loop
 from sgmcmc.elementary import exp, log, power, tanh
-from sgmcmc.kinetics.functions import acceptance, as_linear, as_root, draw, log_normaliser, shape_of
+from sgmcmc.floats import constants
+from sgmcmc.kinetics.functions import acceptance, as_linear, as_root, draw, fill_momenta, log_normaliser, shape_of
 from sgmcmc.kinetics.monomial_gamma import MonomialGamma, exponents, radial_energy
 from sgmcmc.kinetics.special_forms import GeneralMonomial, LinearMonomial, RootMonomial
-from sgmcmc.rng import MOMENTUM, log_gamma_variate, normal_pair, uniform, words
+from sgmcmc.rng import MOMENTUM, log_gamma_attempt, log_gamma_variate, normal_pair, uniform, words
 
 __all__: list[str] = []
 
@@ -38,6 +39,20 @@ def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> An
     first = log_gamma_variate(shape, stream, step, index, FIRST_GAMMA)
     second = log_gamma_variate(shape, stream, step, index, SECOND_GAMMA)
     return kinetics.mass / kinetics.softening * (first - second)
+
+
+@implements(fill_momenta, LinearMonomial)
+def _(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
+    # The first attempts of all, which vectorise; then one by one where it was rejected, some 5 %.
+    shape = 1.0 / (kinetics.softening * temperature)
+    unit = kinetics.mass / kinetics.softening
+    for i in range(p.size):
+        one = log_gamma_attempt(shape, stream, step, first + i, FIRST_GAMMA, 0)
+        two = log_gamma_attempt(shape, stream, step, first + i, SECOND_GAMMA, 0)
+        p[i] = unit * (one - two)
+    for i in range(p.size):
+        if p[i] != p[i]:
+            p[i] = draw(kinetics, temperature, stream, step, first + i)
 
 
 @leaf
@@ -72,23 +87,72 @@ def _gamma_attempt(shape: Any, n: Any, u: Any) -> Any:
 
 
 @leaf
-def _by_rejection(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> Any:
+def _attempt(
+    kinetics: Any, temperature: Any, s0: Any, slope: Any, energy0: Any, stream: Any, at: Any, number: Any
+) -> Any:
+    """A proposal for p from the tangent (s₀, slope), at the address `at` = (step, index); NaN if it is rejected."""
     a, _r = exponents(kinetics)
+    w0, w1, w2, w3 = words(stream, at[0], at[1], MOMENTUM, 2 * number)
+    n, side = normal_pair(w0, w1, w2, w3, s0)
+    w0, w1, w2, w3 = words(stream, at[0], at[1], MOMENTUM, 2 * number + 1)
+    gamma, log_accept = _gamma_attempt(a, n, uniform(w0, w1, s0))
+    s = gamma * (temperature / slope)
+    p = power(s * kinetics.mass, a)
+    p = -p if side < 0.0 else p
+    log_accept -= (radial_energy(kinetics, s) - energy0 - slope * (s - s0)) / temperature
+    return p if log(uniform(w2, w3, s0)) < log_accept else constants(p).nan  # both rejections in one
+
+
+@leaf
+def _by_rejection(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> Any:
     s0, slope = tangent(kinetics, temperature)
     energy0 = radial_energy(kinetics, s0)
-    p = s0 - s0
-    for attempt in range(ATTEMPTS):
-        w0, w1, w2, w3 = words(stream, step, index, MOMENTUM, 2 * attempt)
-        n, side = normal_pair(w0, w1, w2, w3, s0)
-        w0, w1, w2, w3 = words(stream, step, index, MOMENTUM, 2 * attempt + 1)
-        gamma, log_accept = _gamma_attempt(a, n, uniform(w0, w1, s0))
-        s = gamma * (temperature / slope)
-        p = power(s * kinetics.mass, a)
-        p = -p if side < 0.0 else p
-        log_accept -= (radial_energy(kinetics, s) - energy0 - slope * (s - s0)) / temperature
-        if log(uniform(w2, w3, s0)) < log_accept:  # both rejections in one
-            break
+    p, number = constants(s0).nan, 0
+    while p != p and number < ATTEMPTS:
+        p = _attempt(kinetics, temperature, s0, slope, energy0, stream, (step, index), number)
+        number += 1
     return p
+
+
+@loop
+def _fill_by_rejection(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
+    """Three attempts for all, which vectorise; then one by one where all three were rejected, some 5 %."""
+    s0, slope = tangent(kinetics, temperature)
+    energy0 = radial_energy(kinetics, s0)
+    for i in range(p.size):
+        p[i] = _attempt(kinetics, temperature, s0, slope, energy0, stream, (step, first + i), 0)
+    for number in range(1, 3):
+        for i in range(p.size):
+            again = _attempt(kinetics, temperature, s0, slope, energy0, stream, (step, first + i), number)
+            p[i] = p[i] if p[i] == p[i] else again
+    for i in range(p.size):
+        if p[i] != p[i]:
+            p[i] = _by_rejection(kinetics, temperature, stream, step, first + i)
+
+
+@implements(fill_momenta, RootMonomial)
+def _(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
+    _fill_by_rejection(kinetics, temperature, p, stream, step, first)
+
+
+@implements(fill_momenta, MonomialGamma)
+def _(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
+    shape = shape_of(kinetics)
+    if shape == 1:
+        fill_momenta(as_linear(kinetics), temperature, p, stream, step, first)
+    elif shape == 2:
+        fill_momenta(as_root(kinetics), temperature, p, stream, step, first)
+    else:
+        _fill_by_rejection(kinetics, temperature, p, stream, step, first)
+
+
+def _one_by_one(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
+    for i in range(p.size):
+        p[i] = draw(kinetics, temperature, stream, step, first + i)
+
+
+for _form in (LinearMonomial, RootMonomial, MonomialGamma):  # a thread of a GPU has no vectors to fill
+    implements(fill_momenta, _form, device=True)(_one_by_one)
 
 
 @implements(draw, RootMonomial)
