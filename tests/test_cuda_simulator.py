@@ -13,12 +13,15 @@ from pathlib import Path
 
 import pytest
 
+import sgmcmc
+
 HERE = Path(__file__).parent
 TOLERANCE = {"float64": 1e-12, "float32": 1e-6}
 
 
 def simulate(what: str, script: str = "cuda_simulation.py", folder: Path = HERE) -> dict:
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(HERE)}
+    package = Path(sgmcmc.__file__).parent.parent  # the one that is being tested, also where another is installed
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": f"{package}{os.pathsep}{HERE}"}
     done = subprocess.run(
         [sys.executable, "-W", "error", str(folder / script), what],
         env=environment,
