@@ -52,7 +52,7 @@ def settings(contestant: Contestant, budget: int, seed: int) -> list[Setting]:
     """`budget` settings: the same points of the unit cube for everybody, spread over the logarithms of the ranges."""
     from scipy.stats import qmc
 
-    cube = qmc.Sobol(len(contestant.ranges), seed=seed).random(budget)
+    cube = qmc.Sobol(len(contestant.ranges), seed=seed).random_base2((budget - 1).bit_length())[:budget]
     low, high = np.log(np.array(list(contestant.ranges.values()))).T
     points = np.exp(low + cube * (high - low))
     return [dict(zip(contestant.ranges, (float(f"{v:.3g}") for v in point), strict=True)) for point in points]
