@@ -304,17 +304,17 @@ def _remarks(results: list[dict[str, Any]], limits: Any) -> list[str]:
             f"per chain {gap:+.3f} ± {half:.3f}, {verdict}."
         )
     softened = best["setting"].get("softening", np.inf)
-    heavy = [r for r in results if 0.5 <= r["setting"].get("softening", 0.0)]
+    heavy = [r for r in results if r["setting"].get("softening", 0.0) >= 0.5]
     if softened < 0.5 and heavy:
         said.append(
-            f"The best {best['sampler']} has softening {softened:g}: its momenta are nearly Gaussian, and it is nearly SGNHT. The "
-            f"best sampler with heavy tails is {heavy[0]['sampler']}, softening {heavy[0]['setting']['softening']:g}: "
+            f"The best {best['sampler']} has softening {softened:g}: its momenta are nearly Gaussian, and it is nearly SGNHT. "
+            f"The best sampler with heavy tails is {heavy[0]['sampler']}, softening {heavy[0]['setting']['softening']:g}: "
             f"{heavy[0]['tv'].mean():.3f} per chain, {heavy[0]['pooled']:.3f} pooled."
         )
     if all(r["visited"].min() == 5 for r in results):
         said.append(
-            "Every sampler visits all five wells in every seed once it is tuned by the distance to the truth; fewer, as published "
-            "for SGNHT and SGMGT, are, we believe, an effect of settings."
+            "Every sampler visits all five wells in every seed once it is tuned by the distance to the truth; fewer, as "
+            "published for SGNHT and SGMGT, are, we believe, an effect of settings."
         )
     counts = ", ".join(
         f"{n} {by_name[n]['visited'].mean():.1f} (published {k})" for n, k in PUBLISHED.items() if n in by_name
