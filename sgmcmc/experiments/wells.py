@@ -24,10 +24,10 @@ STEPS, THIN, BINS = 200_000, 10, 50
 SETTING = (
     "200,000 steps with gradient noise N(0, 2), from the middle well, no warm-up. Tuned and ranked by the total variation (TV) "
     "between a chain's draws and the truth, over 50 bins of equal probability; TV of wells is that between the shares of the "
-    "wells and their masses, W1 the Wasserstein distance. Counting wells alone rewards a step size that is too large: a hot chain "
-    "visits everything. The shares of wells alone reward steps at which the law within each well is wrong. Settings are in units of "
-    "the thermal mass M of the momenta, 1/E K'², so that ranges mean the same for all: the step is step_size·√M, the friction "
-    "diffusion·√M, γ gamma·M, σ_θ sigma_theta/√M; softening is c, period the number of steps between fresh p and ξ. "
+    "wells and their masses, W1 the Wasserstein distance. Counting wells alone rewards a step size that is too large: a hot "
+    "chain visits everything. The shares of wells alone reward steps at which the law within each well is wrong. Settings are in "
+    "units of the thermal mass M of the momenta, 1/E K'², so that ranges mean the same for all: the step is step_size·√M, the "
+    "friction diffusion·√M, γ gamma·M, σ_θ sigma_theta/√M; softening is c, period the number of steps between fresh p and ξ. "
     "SGMGT also tries SGNHT's best setting with its softening at 0.1, where its momenta are nearly Gaussian, and SGMGT-D tries "
     "SGMGT's with little noise on θ."
 )
@@ -130,9 +130,9 @@ def heirs(contestant: Contestant, best: dict[str, dict[str, float]]) -> list[dic
     """Where a sampler is nearly one that it contains: SGMGT with strongly softened, hence nearly Gaussian, momenta is SGNHT,
     and SGMGT-D with little noise on θ is SGMGT."""
     name, _, form = contestant.name.partition(", ")
-    if name == "SGMGT":
+    if name == "SGMGT" and "SGNHT" in best:
         return [best["SGNHT"] | {"softening": 0.1, "period": 5000.0}]
-    if name == "SGMGT-D":
+    if name == "SGMGT-D" and f"SGMGT, {form}" in best:
         own = best[f"SGMGT, {form}"] | {"sigma_theta": 0.001}
         return [{"sigma_p" if key == "diffusion" else key: value for key, value in own.items()}]
     return []
