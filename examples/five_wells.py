@@ -28,4 +28,4 @@ for name, sampler in samplers.items():
         progress=False,
     )
     shares = wells.occupancies(trace.draws[:, :, 0])
-    print(f"{name:<16}", shares.mean(axis=0).round(3), "off by", wells.total_variation(shares).mean().round(3))
+    print(f"{name:<16}", shares.mean(axis=0).round(3), "off by", wells.wells_variation(shares).mean().round(3))

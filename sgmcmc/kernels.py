@@ -7,6 +7,8 @@ in a user's module, would silently run the old machine code. Ours holds
 * a fingerprint of the package's sources,
 * for every type in the signature, a fingerprint of each implementation that is not in the package: its bytecode and
   constants, and, recursively, the functions and values it reads from its module.
+
+Each key has a file of its own, so that processes that compile at the same time cannot get into each other's way.
 """
 
 from __future__ import annotations
@@ -23,27 +25,56 @@ import numba
 import numpy as np
 from numba import types
 from numba.core import config
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 
 from sgmcmc.dispatch import LOOP, OpenFunction, open_functions
 from sgmcmc.linking import KernelCompiler
 
-__all__ = ["ContentKey", "fingerprint", "kernel"]
+__all__ = ["ContentCache", "fingerprint", "kernel"]
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a module-level function for the CPU: no GIL, NumPy's division rules, cached by content."""
     compiled = numba.njit(nogil=True, error_model="numpy", fastmath=set(LOOP), pipeline_class=KernelCompiler)(function)
     if not config.DISABLE_JIT:
-        compiled._cache = _ContentCache(function)
+        compiled._cache = _KernelCache(function)
     return compiled
 
 
-class ContentKey:
-    """What a cache of compiled functions looks for: the content of all that is compiled in."""
+class FilePerKey(IndexDataCacheFile):  # type: ignore[misc]
+    """A file for each key, named after it.
+
+    Numba numbers its files in an index. Two processes that save at once can be given the same number, and then the machine
+    code of one signature may answer to the key of the other: a crash at best. Here nothing is shared but the folder.
+    """
+
+    def save(self, key: str, data: Any) -> None:
+        self._save_data(self._name_of(key), data)
+
+    def load(self, key: str) -> Any:
+        try:
+            return self._load_data(self._name_of(key))
+        except OSError:
+            return None
+
+    def flush(self) -> None:
+        for path in Path(self._cache_path).glob(self._name_of("*")):
+            path.unlink(missing_ok=True)
+
+    def _name_of(self, key: str) -> str:
+        return f"{self._index_name.removesuffix('.nbi')}.{key[:32]}.nbc"
+
+
+class ContentCache:
+    """For a cache of Numba's to inherit from first: what it looks for is the content of all that is compiled in."""
 
     _py_func: Callable[..., Any]
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[call-arg]
+        stamp = self._impl.locator.get_source_stamp()  # type: ignore[attr-defined]
+        self._cache_file = FilePerKey(self._cache_path, self._impl.filename_base, stamp)  # type: ignore[attr-defined]
 
     def _index_key(self, sig: Any, codegen: Any) -> str:
         """A digest in place of the signature itself: it must be equal in another process, where types are other objects."""
@@ -56,7 +87,7 @@ class ContentKey:
         return digest.hexdigest()
 
 
-class _ContentCache(ContentKey, FunctionCache):  # type: ignore[misc]
+class _KernelCache(ContentCache, FunctionCache):  # type: ignore[misc]
     pass
 
 

@@ -86,11 +86,24 @@ def test_the_distance_to_the_wells_is_zero_for_exact_draws_and_large_for_a_stuck
     from sgmcmc.testing.targets import FIVE_WELLS
 
     truth = FIVE_WELLS.law().quantile((np.arange(20_000) + 0.5) / 20_000)[None]
-    assert wells.total_variation(wells.occupancies(truth))[0] < 1e-3
+    assert wells.wells_variation(wells.occupancies(truth))[0] < 1e-3
+    assert wells.total_variation(wells.bin_shares(truth))[0] < 1e-3
     assert wells.wasserstein(truth)[0] < 1e-3
     stuck = np.full((1, 100), -0.2)
-    assert wells.total_variation(wells.occupancies(stuck))[0] == pytest.approx(1.0 - 0.45095278, abs=1e-6)
+    assert wells.wells_variation(wells.occupancies(stuck))[0] == pytest.approx(1.0 - 0.45095278, abs=1e-6)
+    assert wells.total_variation(wells.bin_shares(stuck))[0] == pytest.approx(1.0 - 1.0 / wells.BINS)
     assert wells.true_masses().sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_law_too_narrow_within_wells_is_far_although_its_shares_are_right():
+    from sgmcmc.models import FiveWell
+    from sgmcmc.testing.targets import FIVE_WELLS
+
+    truth = FIVE_WELLS.law().quantile((np.arange(20_000) + 0.5) / 20_000)
+    bottoms = np.asarray(FiveWell.WELLS)[np.searchsorted(np.asarray(FiveWell.BARRIERS), truth)]
+    narrow = (bottoms + 0.4 * (truth - bottoms))[None]
+    assert wells.wells_variation(wells.occupancies(narrow))[0] < 0.01
+    assert wells.total_variation(wells.bin_shares(narrow))[0] > 0.3
 
 
 def test_the_thermal_mass_is_that_of_gaussian_momenta_and_goes_with_them_where_softening_is_strong():

@@ -106,3 +106,42 @@ def test_a_fingerprint_sees_closures_and_the_functions_behind_them():
     assert fingerprint(make(1, square)) == fingerprint(make(1, square))
     assert fingerprint(make(1, square)) != fingerprint(make(2, square))
     assert fingerprint(make(1, square)) != fingerprint(make(1, cube))
+
+
+def saved_at_once(cache_class, folder):
+    """What two processes find that save at the same time: each has read the index before the other writes, the data of the
+    first comes last."""
+    one, two = (cache_class(str(folder), "kernel-1.py3", "stamp") for _ in range(2))
+    late = []
+    one._save_data = lambda name, data: late.append((name, data))
+    seen = one._load_index()
+    two._load_index = lambda: dict(seen)
+    one.save("a" * 64, "code of a")
+    two.save("b" * 64, "code of b")
+    cache_class._save_data(one, *late[0])
+    third = cache_class(str(folder), "kernel-1.py3", "stamp")
+    return third.load("a" * 64), third.load("b" * 64)
+
+
+def test_processes_that_save_at_once_do_not_get_each_others_code(tmp_path):
+    from numba.core.caching import IndexDataCacheFile
+
+    from sgmcmc.kernels import FilePerKey
+
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "numbered").mkdir()
+    assert saved_at_once(FilePerKey, tmp_path / "ours") == ("code of a", "code of b")
+    assert (
+        saved_at_once(IndexDataCacheFile, tmp_path / "numbered")[1] == "code of a"
+    )  # the negative control: Numba's own
+
+
+def test_a_flushed_cache_is_empty(tmp_path):
+    from sgmcmc.kernels import FilePerKey
+
+    cache = FilePerKey(str(tmp_path), "kernel-1.py3", "stamp")
+    assert cache.load("a" * 64) is None
+    cache.save("a" * 64, 1)
+    assert cache.load("a" * 64) == 1
+    cache.flush()
+    assert cache.load("a" * 64) is None

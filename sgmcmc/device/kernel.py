@@ -7,6 +7,7 @@ an edit anywhere in the package, or in an implementation of somebody's own, is n
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Callable
 from importlib import metadata
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from numba import cuda
 
 from sgmcmc.device.setup import simulated
-from sgmcmc.kernels import ContentKey
+from sgmcmc.kernels import ContentCache
 
 __all__ = ["block_size", "device_kernel"]
 
@@ -32,7 +33,7 @@ def device_kernel(function: Callable[..., Any]) -> Any:
 def _device_cache(function: Callable[..., Any]) -> Any:
     from numba.cuda.dispatcher import CUDACache
 
-    class DeviceCache(ContentKey, CUDACache):  # type: ignore[misc]
+    class DeviceCache(ContentCache, CUDACache):  # type: ignore[misc]
         """Whatever goes wrong with the disk, the kernel is compiled and runs."""
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -46,7 +47,8 @@ def _device_cache(function: Callable[..., Any]) -> Any:
         def _index_key(self, sig: Any, codegen: Any) -> str:
             """The launch shape counts where the package numba-cuda says that it has shaped the code."""
             shape = getattr(self, "_launch_config_key", None)
-            return f"{super()._index_key(sig, codegen)} {compiler_version()} {shape}"
+            key = f"{super()._index_key(sig, codegen)} {compiler_version()} {shape}"
+            return hashlib.sha256(key.encode()).hexdigest()
 
     return DeviceCache(function)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Contestant", "Winner", "interval", "run_tasks", "screen", "settings", "tune", "unfinished"]
 
 Setting = dict[str, float]
-ROUNDS = 3
+LAST = 5  # the last stage of `tune`
 
 
 class Contestant(NamedTuple):
@@ -52,7 +52,7 @@ def settings(contestant: Contestant, budget: int, seed: int) -> list[Setting]:
     """`budget` settings: the same points of the unit cube for everybody, spread over the logarithms of the ranges."""
     from scipy.stats import qmc
 
-    cube = qmc.Sobol(len(contestant.ranges), seed=seed).random(budget)
+    cube = qmc.Sobol(len(contestant.ranges), seed=seed).random_base2((budget - 1).bit_length())[:budget]
     low, high = np.log(np.array(list(contestant.ranges.values()))).T
     points = np.exp(low + cube * (high - low))
     return [dict(zip(contestant.ranges, (float(f"{v:.3g}") for v in point), strict=True)) for point in points]
@@ -76,43 +76,37 @@ def tune(
     """
     import pandas as pd
 
+    tried: list[tuple[str, Setting, int, float]] = []
+
+    def scores_of(tasks: list[tuple[Contestant, Setting, int]], stage: int, what: str) -> list[float]:
+        values = list(run_tasks(_scored, [(score, *task) for task in tasks], f"{label}, {what}", progress, keep))
+        tried.extend((c.name, s, stage, value) for (c, s, _), value in zip(tasks, values, strict=True))
+        return values
+
+    few = max(1, budget // 4)
     first = [(c, s, 0) for c in contestants for s in settings(c, budget, seed)]
-    scores = list(run_tasks(_scored, [(score, *task) for task in first], f"{label}, all settings", progress, keep))
-    tried = [(c.name, s, 0, value) for (c, s, _), value in zip(first, scores, strict=True)]
-    second = []
+    scores = scores_of(first, 0, "all settings")
+    known = []
     for i, c in enumerate(contestants):
-        own = sorted(range(budget), key=lambda k, i=i: scores[i * budget + k])[: max(1, budget // 4)]  # type: ignore[misc]
-        second += [(c, first[i * budget + k][1], 1) for k in own]
-    again = list(run_tasks(_scored, [(score, *task) for task in second], f"{label}, the best quarter", progress, keep))
-    tried += [(c.name, s, 1, value) for (c, s, _), value in zip(second, again, strict=True)]
-    known, values = second, again
-    for stage in range(2, 2 + ROUNDS):
-        around = []
-        for c in contestants:
-            _, best = _least(c, known, values)
-            around += [(c, s, 1) for s in neighbours(c, best, max(1, budget // 4), seed, stage)]
-        nearby = list(
-            run_tasks(_scored, [(score, *t) for t in around], f"{label}, around the best, {stage - 1}", progress, keep)
-        )
-        tried += [(c.name, s, stage, value) for (c, s, _), value in zip(around, nearby, strict=True)]
-        known, values = known + around, values + nearby
+        own = sorted(range(budget), key=lambda k, i=i: scores[i * budget + k])[:few]  # type: ignore[misc]
+        known += [(c, first[i * budget + k][1], 1) for k in own]
+    values = scores_of(known, 1, "the best quarter")
+    for stage in range(2, LAST):
+        around = [(c, s, 1) for c in contestants for s in neighbours(c, _least(c, known, values)[1], few, seed, stage)]
+        values = values + scores_of(around, stage, f"around the best, {stage - 1}")
+        known = known + around
     winners: list[Winner] = []
     for c in contestants:
         inherited = [] if heirs is None else heirs(c, {w.contestant.name: w.setting for w in winners})
-        count = max(1, budget // 4) + 1 - len(inherited)
-        for more in (inherited, None):
-            _, best = _least(c, known, values)
-            fresh = neighbours(c, best, count, seed, 2 + ROUNDS) if more is None else more
-            around = [(c, s, 1) for s in fresh]
-            nearby = list(
-                run_tasks(_scored, [(score, *t) for t in around], f"{label}, last round, {c.name}", progress, keep)
-            )
-            tried += [(c.name, s, 2 + ROUNDS, value) for (c, s, _), value in zip(around, nearby, strict=True)]
-            known, values = known + around, values + nearby
-        value, best = _least(c, known, values)
+        own_known = known + [(c, s, 1) for s in inherited]
+        own_values = values + scores_of(own_known[len(known) :], LAST, f"what {c.name} inherits")
+        around = [
+            (c, s, 1) for s in neighbours(c, _least(c, own_known, own_values)[1], few + 1 - len(inherited), seed, LAST)
+        ]
+        own_values = own_values + scores_of(around, LAST, f"last round, {c.name}")
+        value, best = _least(c, own_known + around, own_values)
         winners.append(Winner(c, best, value))
-    frame = pd.DataFrame(tried, columns=["sampler", "setting", "stage", "score"])
-    return winners, frame
+    return winners, pd.DataFrame(tried, columns=["sampler", "setting", "stage", "score"])
 
 
 def screen(
@@ -176,6 +170,8 @@ def run_tasks(
     With a folder `keep` each result is written there as it comes, and one that is there already, from the same task and the
     same sources, is not computed again: what was stopped goes on.
     """
+    if len(tasks) == 0:
+        return
     import multiprocessing
 
     from tqdm import tqdm
@@ -183,15 +179,15 @@ def run_tasks(
     from sgmcmc.engines.crew import usable_cores
 
     files = [None if keep is None else keep / f"{_task_key(function, task)}.pickle" for task in tasks]
-    missing = [k for k, file in enumerate(files) if file is None or not file.exists()]
+    kept = {k: file for k, file in enumerate(files) if file is not None and file.exists()}
+    missing = [k for k in range(len(tasks)) if k not in kept]
     workers = max(1, min(usable_cores(), len(missing)))
     context = multiprocessing.get_context("spawn")
     with _one_thread(), ProcessPoolExecutor(workers, context) as pool:
         futures = {k: pool.submit(_quietly, function, tasks[k], files[k]) for k in missing}
-        bar = tqdm(files, desc=label, unit="run", disable=not progress, smoothing=0.0)
         try:
-            for k, file in enumerate(bar):
-                yield futures[k].result() if k in futures else pickle.loads(_there(file).read_bytes())
+            for k in tqdm(range(len(tasks)), desc=label, unit="run", disable=not progress, smoothing=0.0):
+                yield pickle.loads(kept[k].read_bytes()) if k in kept else futures[k].result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -199,11 +195,6 @@ def run_tasks(
 def unfinished(out: Path, name: str) -> Path:
     """Where an experiment keeps the results of its runs until its section is written."""
     return out / "unfinished" / name
-
-
-def _there(file: Path | None) -> Path:
-    assert file is not None
-    return file
 
 
 @cache
