@@ -87,7 +87,7 @@ class Fleet(Task):
         self.state = State(*(up(self._stacked([getattr(c.state, f) for c in self.chains])) for f in State._fields))
 
         def room(length: int, kind: Any = job.dtype) -> Any:
-            return up(np.zeros(self._shape(max(length, 1)), kind))
+            return up(np.zeros(self._shape(length), kind))
 
         self.room = Room(
             room(sizes.p),
@@ -104,14 +104,15 @@ class Fleet(Task):
         self.numbers = up(np.array([c.number for c in self.chains], np.uint32))
 
     def _stacked(self, arrays: list[NDArray[Any]]) -> NDArray[Any]:
-        """Vectors of one length, chain by chain; a length of 0 becomes 1, since device memory cannot be empty."""
-        vectors = arrays if arrays[0].size > 0 else [np.zeros(1, a.dtype) for a in arrays]
-        return np.ascontiguousarray(np.stack(vectors, axis=self.chain_axis))
+        """Vectors of one length, chain by chain."""
+        if arrays[0].size == 0:
+            return np.zeros(self._shape(0), arrays[0].dtype)
+        return np.ascontiguousarray(np.stack(arrays, axis=self.chain_axis))
 
     def _shape(self, length: int) -> tuple[int, int]:
-        """Of an array with so many numbers for every chain."""
+        """Of an array with so many numbers for every chain; in a row of a block, none becomes one (see `own_arrays`)."""
         n = len(self.chains)
-        return (length, n) if self.chain_axis == -1 else (n, length)
+        return (length, n) if self.chain_axis == -1 else (n, max(length, 1))
 
     # ---- a chunk ---------------------------------------------------------------------------------------------------
 

@@ -114,25 +114,21 @@ def run_thread(common, state, room, chunk, key0, key1, number, chain, out):
 
     `out` is (draw, coordinate, chain).
     """
-    dynamics, gradient, sizes = common.dynamics, common.gradient, common.sizes
+    dynamics, gradient = common.dynamics, common.gradient
     stream = Stream(key0, key1, number)
     own = State(
-        state.theta[: sizes.theta, chain],
-        state.p[: sizes.p, chain],
-        state.xi[: sizes.xi, chain],
-        state.center[: sizes.center, chain],
-        state.loss[: sizes.loss, chain],
-        state.bend[: sizes.bend, chain],
-        state.pending[: sizes.pending, chain],
+        state.theta.T[chain],
+        state.p.T[chain],
+        state.xi.T[chain],
+        state.center.T[chain],
+        state.loss.T[chain],
+        state.bend.T[chain],
+        state.pending.T[chain],
     )
-    theta = own.theta
-    noise = Noise(
-        room.noise_p[: sizes.p, chain], room.noise_theta[: sizes.theta, chain], room.noise_xi[: sizes.xi, chain]
-    )
-    slope, origin, sums = room.gradient[: sizes.theta, chain], room.origin[: sizes.theta, chain], room.sums[:4, chain]
-    normals = room.gradient_noise[: (sizes.theta if gradient.noise > 0.0 else 0), chain]
-    rows = room.rows[: common.rows, rows_column(gradient.minibatch, chain)]
-    memory, scratch = room.memory[: common.memory, chain], room.scratch[: common.scratch, chain]
+    theta, noise = own.theta, Noise(room.noise_p.T[chain], room.noise_theta.T[chain], room.noise_xi.T[chain])
+    slope, origin, sums = room.gradient.T[chain], room.origin.T[chain], room.sums.T[chain]
+    rows = room.rows.T[rows_column(gradient.minibatch, chain)]
+    normals, memory, scratch = room.gradient_noise.T[chain], room.memory.T[chain], room.scratch.T[chain]
     before, recorded = chunk.before, 0
     if chunk.fresh:
         begin(dynamics, own.p, stream)
