@@ -136,16 +136,15 @@ def host_view(array: Any) -> Any:
 _shaping = threading.Lock()  # filters of warnings belong to all threads
 
 
-@functools.lru_cache(maxsize=128)
-def shaped(kernel: Any, *shape: Any) -> Any:
+def _shape(kernel: Any, *shape: Any) -> Any:
     """A kernel with its launch shape. Few chains make a small grid: no reason for the warning that Numba has ready."""
     with _shaping, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Grid size")
         return kernel[shape]
 
 
-if simulated:
-    shaped = shaped.__wrapped__  # there a kernel has one shape at a time: that which it was given last
+# In the simulator a kernel has one shape at a time: that which it was given last.
+shaped: Any = _shape if simulated else functools.lru_cache(maxsize=128)(_shape)
 
 
 @functools.lru_cache(maxsize=128)
