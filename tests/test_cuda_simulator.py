@@ -90,7 +90,7 @@ MUTANTS = {  # the first is none: a copy that is right must pass. What is wrong:
         "low, low + 4",
         "moments float64",
     ),
-    "column of a neighbour": ("cuda_loop.py", "state.p[: sizes.p, chain]", "state.p[: sizes.p, 0]", "shapes"),
+    "column of a neighbour": ("cuda_loop.py", "state.p.T[chain]", "state.p.T[0]", "shapes"),
     "rows of a neighbour": ("cuda_loop.py", "    return chain\n", "    return 0 * chain\n", "shapes"),
     "nothing in a block": ("cuda_block.py", "LANES = 32", "LANES = 32", "block shapes"),
     "features twice": ("cuda_block.py", "s % width, part, LANES)", "s % width, part, lanes)", "block few"),
