@@ -336,7 +336,7 @@ def _remarks(results: list[dict[str, Any]], limits: Any) -> list[str]:
     said.append(
         f"Tuned by the distance to the truth, {'all others' if fewer else 'all samplers'} visit all five wells in every seed"
         + (f"; {' and '.join(fewer)} not. " if fewer else ". ")
-        + "One well for SGNHT and three for SGMGT, as published, do not reproduce: we believe that they are an effect of settings."
+        + "One well for SGNHT and three for SGMGT, as published, do not reproduce: an effect of settings, we believe."
     )
     counts = ", ".join(
         f"{n} {by_name[n]['visited'].mean():.1f} (published {k})" for n, k in PUBLISHED.items() if n in by_name
