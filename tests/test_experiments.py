@@ -212,6 +212,15 @@ def test_a_hot_chain_is_farther_from_the_posterior_than_a_right_one():
     assert logistic.distance(rng.normal(size=(4000, 3)) + 1.0, posterior) > 0.9
 
 
+def test_the_published_best_stands_above_the_rows_of_its_data_set():
+    table = pd.DataFrame(
+        {"data": ["R", "R", "A"], "sampler": ["exact posterior", "SGLD", "SGLD"], "AUROC": [0.9, 0.8, 0.7]}
+    )
+    found = logistic._with_published(table)
+    assert list(found["AUROC"]) == [0.98, 0.9, 0.8, 0.95, 0.7]
+    assert list(found["data"]) == ["R", "R", "R", "A", "A"]
+
+
 @pytest.mark.skipif(datasets.data_folder() is None, reason="SGMCMC_DATA is not set: no data for the experiment")
 @pytest.mark.parametrize("name", ["logistic"])
 def test_a_quick_experiment_writes_its_tables_and_pictures(name, tmp_path, capsys):

@@ -147,7 +147,8 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True, folder: st
         row |= {"setting": dict(next((s for c, s in winners if name.startswith(c.name)), {}))}
         rows.append(row)
     table = pd.DataFrame(rows)
-    tables = [write_table(table, out, "drbm")]
+    published = pd.DataFrame([{"sampler": "published best", f"accuracy, {steps} iterations": PUBLISHED}])
+    tables = [write_table(pd.concat([published, table]), out, "drbm")]
     tried.to_csv(out / "drbm-tuning.csv", index=False)
     pictures = [draw(results, steps, long, out / "drbm.png"), draw_paths(results, steps, out / "drbm-traces.png")]
     remarks = _remarks(table, steps)
