@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 
 import pytest
-from cuda_compiling import need_ptx
+from cuda_cases import GAUSS
+from cuda_compiling import PtxKernels, need_ptx, ptx_in_place_of_a_gpu
+
+import sgmcmc as sg
+from sgmcmc.engines import cuda
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -91,3 +96,34 @@ def test_a_small_grid_is_no_reason_for_a_warning():
     with pytest.warns(Warning, match="Grid size 1 will likely result in GPU under-utilization"):
         nothing[1, 32]
     assert shaped(nothing, 2, 32, 0).griddim == (2, 1, 1)  # warnings are errors here
+
+
+class NoTimeAtAll(PtxKernels):
+    """Launches that are over at once: every chain has taken its steps, nowhere."""
+
+    counts: list[int]
+
+    def launch(self, kernel, threads, block, arguments):
+        chunk, done = arguments[3], arguments[-1]
+        self.counts.append(int(chunk.steps))
+        done[:] = chunk.steps
+
+
+def test_chunks_do_not_shrink_because_there_are_many_chains(monkeypatch):
+    kernels = NoTimeAtAll()
+    kernels.counts = []
+    account = cuda.Fleet._account
+
+    def slow(fleet, *rest):
+        time.sleep(0.3)  # longer than a chunk shall last
+        account(fleet, *rest)
+
+    monkeypatch.setattr(cuda.Fleet, "_account", slow)
+    with ptx_in_place_of_a_gpu(kernels):
+        sg.sample(GAUSS, sg.SGNHT(0.1), draws=20, warmup=0, chains=1, progress=False, device="cuda")
+    assert kernels.counts == [
+        0,
+        1,
+        8,
+        11,
+    ]  # the first compiles; a chunk is at most eight times as long as the one before

@@ -64,7 +64,7 @@ class Fleet(Task):
     ) -> None:
         self.kernels, self.device = kernels, device
         self.job, self.chains = job, chains
-        self.count, self.steps_done, self._reported = 1, 0, set()
+        self.count, self.steps_done, self.seconds, self._reported = 1, 0, 1e-9, set()
         self.key = np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32)
         self.dim = chains[0].state.theta.size
         rows = row_buffer(job.gradient.minibatch, job.gradient.n_rows).size
@@ -118,13 +118,11 @@ class Fleet(Task):
 
     def chunk(self) -> int:
         """The chains that are furthest behind, together, a chunk further."""
-        begin = time.perf_counter()
         with self.kernels.on(self.device):
             group, count = self._next()
             done = self.advance(group, count)
-        seconds = max(time.perf_counter() - begin, 1e-9)
         self.steps_done += count
-        self.count = max(1, min(int(count * CHUNK_SECONDS / seconds), 8 * self.count, 1 << 20))
+        self.count = max(1, min(int(count * CHUNK_SECONDS / self.seconds), 8 * self.count, 1 << 20))
         return done
 
     def _next(self) -> tuple[list[int], int]:
@@ -132,7 +130,7 @@ class Fleet(Task):
         alive = [i for i, c in enumerate(self.chains) if c.diverged is None]
         first = min(self.chains[i].step for i in alive)
         group = [i for i in alive if self.chains[i].step == first]
-        later = min((self.chains[i].step for i in alive if i not in set(group)), default=self.job.end)
+        later = min((c.step for c in self.chains if c.diverged is None and c.step > first), default=self.job.end)
         room = max(1, DRAWS_AT_ONCE // (self.dim * len(self.chains) * np.dtype(self.job.dtype).itemsize))
         low = self.job.plan.recorded_before(first)
         kept = self.job.plan.kept
@@ -171,18 +169,24 @@ class Fleet(Task):
         )
         if self.block is None:
             self.block = self.kernels.block_size(self.kernel, arguments, len(group), BLOCK)
+        # The length of the next chunk follows from the time of the launch alone: with thousands of chains the rest takes as
+        # long, and would make chunks shorter and shorter.
+        begin = time.perf_counter()
         self.kernels.launch(self.kernel, len(group) * self.threads_per_chain, self.block, arguments)
+        self.seconds = max(time.perf_counter() - begin, 1e-9)
         steps, draws, sums = down(done), down(out), down(self.room.sums)
         self.kernels.fill(self.room.sums, 0)
+        draws = np.moveaxis(draws[: high - low], self.chain_axis, 0)
+        sums = np.moveaxis(sums, self.chain_axis, 0).astype(np.float64)
+        sums = sums[:, :2] - sums[:, 2:]
         for i in group:
-            own = draws.take(i, self.chain_axis)[: high - low]
-            self._account(i, int(steps[i]), count, step_sizes, own, low, sums.take(i, self.chain_axis))
+            self._account(i, int(steps[i]), count, step_sizes, draws[i], low, sums[i])
         return int(steps[group].sum())
 
     def _account(self, i: int, done: int, count: int, step_sizes: Any, draws: Any, low: int, sums: Any) -> None:
         chain, measured = self.chains[i], self.job.plan.first_measured
         chain.out[low : low + len(draws)] = draws
-        chain.sums[:2] += np.asarray(sums[:2], np.float64) - np.asarray(sums[2:], np.float64)
+        chain.sums[:2] += sums
         chain.sums[2] += max(0, chain.step + done - max(chain.step, measured + 1))
         chain.fresh = chain.fresh and count == 0
         chain.before = float(step_sizes[done - 1]) if done else chain.before
