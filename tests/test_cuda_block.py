@@ -89,13 +89,21 @@ def test_a_block_is_assembled_for_newer_devices_too():
 
 
 def test_which_chains_take_a_block():
-    assert cuda.takes_a_block(WIDE, FEATURES, 50, 4)
-    assert not cuda.takes_a_block(LOGISTIC, 3, 7, 4)  # too little work
-    assert not cuda.takes_a_block(WIDE, FEATURES, 50, 1 << 14)  # a thread each fills the device
-    assert cuda.takes_a_block(WIDE, FEATURES, 500, 1 << 14)
-    assert not cuda.takes_a_block(GAUSS, 10**6, 10**6, 4)  # no gradient to share
+    def takes(model, *shape, kinetics=SAMPLERS["SGNHT"].kinetics, dtype=np.float64):
+        return cuda.takes_a_block(model, kinetics, dtype, *shape)
+
+    assert takes(WIDE, FEATURES, 50, 4)
+    assert not takes(LOGISTIC, 3, 7, 4)  # too little work
+    assert not takes(WIDE, FEATURES, 50, 1 << 14)  # a thread each fills the device
+    assert takes(WIDE, FEATURES, 500, 1 << 14)
+    assert not takes(GAUSS, 10**6, 10**6, 4)  # no gradient to share
     many = sg.models.SoftmaxRegression(X, np.arange(200) % 65)
-    assert not cuda.takes_a_block(many, many.dim, 200, 4)  # a row does not fit in shared memory
+    assert not takes(many, many.dim, 200, 4)  # a row does not fit in shared memory
+    for a in (1.0, 2.0):
+        assert takes(WIDE, FEATURES, 50, 4, kinetics=sg.kinetics.MonomialGamma(a))
+    general = sg.kinetics.MonomialGamma(1.5)
+    assert not takes(WIDE, FEATURES, 50, 4, kinetics=general)  # it would spill
+    assert takes(WIDE, FEATURES, 50, 4, kinetics=general, dtype=np.float32)
 
 
 # ---- one launch at a time ------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from sgmcmc.engines.crew import CHUNK_SECONDS, Chain, Job, Task, split
 from sgmcmc.engines.cuda_block import STRANDS, rows_at_once
 from sgmcmc.engines.cuda_loop import Chunk, Common, Room
 from sgmcmc.integrators import State
+from sgmcmc.kinetics import MonomialGamma, shape_of
 from sgmcmc.minibatch import FullData, memory, row_buffer
 from sgmcmc.potentials import PythonPotential, scratch_size
 
@@ -37,13 +38,16 @@ def check_model_for_device(model: Any) -> None:
         )
 
 
-def takes_a_block(model: Any, dim: int, rows: int, chains: int) -> bool:
+def takes_a_block(model: Any, kinetics: Any, dtype: Any, dim: int, rows: int, chains: int) -> bool:
     """Whether a block of threads should run each chain.
 
     Its gradient must be one that threads can share, of 32 products for each of them; where the chains are too few to fill a
-    device with a thread each, two will do. Both numbers are guesses: nobody has timed them.
+    device with a thread each, two will do. Both numbers are guesses: nobody has timed them. Not so with the powers of a
+    monomial gamma kinetics other than a = 1 and 2 in double precision: with all that a block holds, registers would spill.
     """
     each = 32 if chains >= FILLING else 2
+    if isinstance(kinetics, MonomialGamma) and shape_of(kinetics) == 0 and np.dtype(dtype) == np.float64:
+        return False
     return int(rows_at_once(model)) > 0 and dim * rows >= each * STRANDS
 
 
@@ -68,7 +72,7 @@ class Fleet(Task):
         self.key = np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32)
         self.dim = chains[0].state.theta.size
         rows = row_buffer(job.gradient.minibatch, job.gradient.n_rows).size
-        shared = takes_a_block(job.model, self.dim, rows, len(chains))
+        shared = takes_a_block(job.model, job.dynamics.kinetics, job.dtype, self.dim, rows, len(chains))
         self.chain_axis = -2 if shared else -1
         self.kernel = kernels.block_kernel if shared else kernels.chain_kernel
         self.block = STRANDS if block is None and shared else block
