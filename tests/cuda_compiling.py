@@ -80,6 +80,8 @@ class Assembled(NamedTuple):
 
 def assemble(ptx: str, architecture: str) -> Assembled:
     """Assemble PTX to machine code."""
+    if find_ptxas() is None:
+        unavailable("ptxas", "there is no ptxas")
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "kernel.ptx")
         source.write_text(ptx)
@@ -168,6 +170,14 @@ class PtxDevice:
 
     def place_of(self, array):
         return 0, None
+
+
+def assert_same_steps(here: Any, there: Any, tolerance: float) -> None:
+    """Whether a trace has moved in every step, and its draws and last states are those of another."""
+    assert np.abs(np.diff(there.draws, axis=1)).min() > 0.0
+    np.testing.assert_allclose(there.draws, here.draws, rtol=tolerance, atol=tolerance)
+    for part, value in here.final.items():
+        np.testing.assert_allclose(there.final[part], value, rtol=tolerance, atol=tolerance, err_msg=part)
 
 
 @contextlib.contextmanager

@@ -15,12 +15,11 @@ from cuda_cases import GAUSS, LOGISTIC, RUN, SAMPLERS, Ring
 from cuda_compiling import (
     PtxKernels,
     assemble,
-    find_ptxas,
+    assert_same_steps,
     launch_arguments,
     need_ptx,
     ptx_in_place_of_a_gpu,
     ptx_of,
-    unavailable,
 )
 from numba import cuda as numba_cuda
 from ptx_cpu import ORDERS, Module
@@ -63,25 +62,18 @@ def test_a_block_takes_the_steps_of_the_cpu_without_spills_and_single_precision_
     here = sg.sample(model, sampler, **options)
     with ptx_in_place_of_a_gpu(kernels, block=32):
         there = sg.sample(model, sampler, **options, device="cuda")
-    assert np.abs(np.diff(there.draws, axis=1)).min() > 0.0
-    np.testing.assert_allclose(there.draws, here.draws, rtol=PRECISIONS[kind], atol=PRECISIONS[kind])
-    for part, value in here.final.items():
-        np.testing.assert_allclose(there.final[part], value, rtol=PRECISIONS[kind], atol=PRECISIONS[kind], err_msg=part)
+    assert_same_steps(here, there, PRECISIONS[kind])
     for each in ("kinetic_temperature", "configurational_temperature"):
         np.testing.assert_allclose(getattr(there, each), getattr(here, each), rtol=1e-4)
     (ptx,) = kernels.sources
     assert "bar.red.and" in ptx
     assert (".f64" in ptx) == (kind is np.float64)
-    if find_ptxas() is None:
-        unavailable("ptxas", "there is no ptxas")
     made = assemble(ptx, "sm_80")
     assert made.spills == 0, made
     assert made.shared == 2432 * np.dtype(kind).itemsize  # what cuda_block says
 
 
 def test_a_block_is_assembled_for_newer_devices_too():
-    if find_ptxas() is None:
-        unavailable("ptxas", "there is no ptxas")
     model, sampler, more = CASES["SGMGTD"]
     ptx = ptx_of(*launch_arguments(model, sampler, RUN | more), capability=(9, 0))
     assert "sm_90" in ptx

@@ -87,7 +87,7 @@ class Fleet(Task):
         rows, order = row_buffer(g.minibatch, g.n_rows), memory(g.minibatch, g.n_rows)
         scratch = int(scratch_size(job.model))
         parts = [uploaded(part, up) for part in (dynamics, job.model, g)]
-        self.common = Common(parts[0], parts[1], parts[2], sizes, rows.size, order.size, scratch)
+        self.common = Common(parts[0], parts[1], parts[2], sizes, rows.size)
         self.state = State(*(up(self._stacked([getattr(c.state, f) for c in self.chains])) for f in State._fields))
 
         def room(length: int, kind: Any = job.dtype) -> Any:

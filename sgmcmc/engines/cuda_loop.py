@@ -33,8 +33,6 @@ class Common(NamedTuple):
     gradient: Any  # cpu.Gradient
     sizes: Any  # State of lengths
     rows: Any  # how many rows a step looks at
-    memory: Any
-    scratch: Any
 
 
 class Room(NamedTuple):
