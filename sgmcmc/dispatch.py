@@ -68,6 +68,7 @@ class OpenFunction:
         fastmath: frozenset[str],
         elementwise: bool,
         called: bool = False,
+        apart: bool = False,
     ) -> None:
         self.__name__ = stub.__name__
         self.__qualname__ = stub.__qualname__
@@ -79,6 +80,7 @@ class OpenFunction:
         self.fastmath = fastmath
         self.elementwise = elementwise
         self.called = called
+        self.apart = apart
         self.implementations: dict[tuple[type, ...], Callable[..., Any]] = {}
         self.device_forms: dict[tuple[type, ...], Callable[..., Any]] = {}
         self.allocates: dict[tuple[type, ...], bool] = {}
@@ -154,10 +156,17 @@ def open_function(
     fastmath: Any = ...,
     elementwise: bool = ...,
     called: bool = ...,
+    apart: bool = ...,
 ) -> Any: ...
 @typing_overload
 def open_function(
-    *, on: int = ..., inline: bool = ..., fastmath: Any = ..., elementwise: bool = ..., called: bool = ...
+    *,
+    on: int = ...,
+    inline: bool = ...,
+    fastmath: Any = ...,
+    elementwise: bool = ...,
+    called: bool = ...,
+    apart: bool = ...,
 ) -> Decorator: ...
 def open_function(
     stub: Callable[..., Any] | None = None,
@@ -167,6 +176,7 @@ def open_function(
     fastmath: frozenset[str] = LEAF,
     elementwise: bool = False,
     called: bool = False,
+    apart: bool = False,
 ) -> Any:
     """Make an open function of a stub that has a name, arguments and a docstring, and no body.
 
@@ -174,12 +184,14 @@ def open_function(
     vectorises a loop only if nothing in it is a call); functions that hold loops of their own say ``inline=False``.
     With ``elementwise=True`` a call from Python may have an array as its second argument, and gives one back. With
     ``called=True`` it is called on a GPU, where everything else is inlined: its registers are free again after it.
+    ``apart=True`` promises that what it writes to overlaps none of its other arrays: without it LLVM checks that before every
+    loop, and takes short loops one number at a time.
     """
     if stub is None:
         return functools.partial(
-            open_function, on=on, inline=inline, fastmath=fastmath, elementwise=elementwise, called=called
+            open_function, on=on, inline=inline, fastmath=fastmath, elementwise=elementwise, called=called, apart=apart
         )
-    function = OpenFunction(stub, on, inline, fastmath, elementwise, called)
+    function = OpenFunction(stub, on, inline, fastmath, elementwise, called, apart)
     _OPEN_FUNCTIONS.append(function)
     return function
 
@@ -196,14 +208,16 @@ def leaf(function: Callable[..., Any] | None = None, *, called: bool = False) ->
 
 
 @typing_overload
-def loop(function: Callable[..., Any], *, allocates: bool = ..., called: bool = ...) -> Any: ...
+def loop(function: Callable[..., Any], *, allocates: bool = ..., called: bool = ..., apart: bool = ...) -> Any: ...
 @typing_overload
-def loop(*, allocates: bool = ..., called: bool = ...) -> Decorator: ...
-def loop(function: Callable[..., Any] | None = None, *, allocates: bool = False, called: bool = False) -> Any:
+def loop(*, allocates: bool = ..., called: bool = ..., apart: bool = ...) -> Decorator: ...
+def loop(
+    function: Callable[..., Any] | None = None, *, allocates: bool = False, called: bool = False, apart: bool = False
+) -> Any:
     """A loop over arrays that serves every type: compiled with weak literals, its sums free to be reordered."""
     if function is None:
-        return functools.partial(loop, allocates=allocates, called=called)
-    opened = open_function(function, on=0, inline=False, fastmath=LOOP, called=called)
+        return functools.partial(loop, allocates=allocates, called=called, apart=apart)
+    opened = open_function(function, on=0, inline=False, fastmath=LOOP, called=called, apart=apart)
     return _closed(function, opened, allocates)
 
 
@@ -291,7 +305,9 @@ class _ChosenByTypesAlone:
     _impl_cache: dict[Any, Any]
 
     def _get_jit_decorator(self) -> Any:
-        return functools.partial(device_jit, self.function.called) if _is_device(self.context) else part_jit
+        if _is_device(self.context):
+            return functools.partial(device_jit, self.function.called)
+        return functools.partial(part_jit, self.function.apart)
 
     def _get_impl(self, args: Any, kws: Any) -> Any:
         key = self.context, tuple(args), tuple(kws.items())

@@ -80,7 +80,7 @@ def _(scale, low, high):
     return Units(scale.values[low:high])
 
 
-@loop
+@loop(apart=True)
 def kick(p, gradient, normals, scale, tau, diffusion):
     """G and N together: p ← p − τ s ∇U + √(2 D τ) n."""
     amplitude = math.sqrt(2.0 * diffusion * tau)
@@ -88,14 +88,14 @@ def kick(p, gradient, normals, scale, tau, diffusion):
         p[i] += amplitude * normals[i] - tau * at(scale, i) * gradient[i]
 
 
-@loop
+@loop(apart=True)
 def rub(kinetics, thermostat, sigma_p, p, xi, tau):
     """B: the friction flow over a time tau."""
     for i in range(p.size):
         p[i] = friction_flow(kinetics, p[i], tau * friction(thermostat, sigma_p, xi, i))
 
 
-@open_function(inline=False, fastmath=LOOP)
+@open_function(inline=False, fastmath=LOOP, apart=True)
 def thermalise(kinetics, thermostat, sigma_p, p, xi, normals, tau, diffusion):
     """O: friction and noise over a time tau."""
 
@@ -140,7 +140,7 @@ def _(kinetics):
     return True
 
 
-@open_function(inline=False, fastmath=LOOP)
+@open_function(inline=False, fastmath=LOOP, apart=True)
 def drift(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
     """A: θ and ξ move while p stands still. Gives back Σ p K'(p), whose mean is T per coordinate."""
 
@@ -179,7 +179,7 @@ def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
     return virial
 
 
-@loop
+@loop(apart=True)
 def begin_diffusion(thermostat, scale, sigma_theta, sigma_p, temperature, state, normals, tau):
     """First half of L: θ moves by half its noise, ½√(2σ_θTτ) n. The gradient is taken there, and there is the draw."""
     theta, pending = state.theta, state.pending
@@ -190,7 +190,7 @@ def begin_diffusion(thermostat, scale, sigma_theta, sigma_p, temperature, state,
         theta[i] += at(scale, i) * pending[i]
 
 
-@loop
+@loop(apart=True)
 def end_diffusion(scale, sigma_theta, theta, pending, gradient, tau):
     """Second half of L: the other half of the noise, and the drift −σ_θ τ s² ∇U with the gradient of the halfway point."""
     rate = tau * sigma_theta
@@ -199,7 +199,7 @@ def end_diffusion(scale, sigma_theta, theta, pending, gradient, tau):
         theta[i] += s * (pending[i] - rate * s * gradient[i])
 
 
-@loop
+@loop(apart=True)
 def compensate(kinetics, thermostat, scale, sigma_theta, sigma_p, temperature, state, tau):
     """Goes with A where θ has noise of its own: θ ← θ − 2c τ s K'(p), c the crosstalk of the gradient noise."""
     theta, p = state.theta, state.p
@@ -209,13 +209,13 @@ def compensate(kinetics, thermostat, scale, sigma_theta, sigma_p, temperature, s
         theta[i] -= 2.0 * c * tau * at(scale, i) * v
 
 
-@loop
+@loop(apart=True)
 def resample_momentum(kinetics, temperature, p, stream, step, first):
     """Draw p afresh from exp(−K/T), coordinate by coordinate."""
     fill_momenta(kinetics, temperature, p, stream, step, first)
 
 
-@loop
+@loop(apart=True)
 def refresh(kinetics, thermostat, temperature, p, loss, stream, moment):
     """R: fresh momenta; the energy that went with the old ones is entered into the thermostat's balance."""
     for i in range(p.size):

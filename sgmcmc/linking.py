@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from llvmlite.ir import PointerType
 from numba.core import typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -24,9 +25,10 @@ __all__ = ["KernelCompiler", "device_jit", "part_jit"]
 WIDE = '"prefer-vector-width"="512"'
 
 
-def part_jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """``numba.jit`` for parts."""
-    return lambda function: _PartDispatcher(function, targetoptions=options, pipeline_class=_PartCompiler)
+def part_jit(apart: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """``numba.jit`` for parts; those with arrays that lie `apart` are told so to LLVM."""
+    compiler = _ApartCompiler if apart else _PartCompiler
+    return lambda function: _PartDispatcher(function, targetoptions=options, pipeline_class=compiler)
 
 
 def device_jit(called: bool, **_options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -114,6 +116,22 @@ class _PartCompiler(KernelCompiler):
     def define_pipelines(self) -> list[Any]:
         inside = self.state.func_id.modname.split(".")[0] == __package__
         return [_short_pipeline()] if inside else super().define_pipelines()
+
+
+class _ApartLibrary(_PartLibrary):
+    """The library of a part whose arrays do not overlap where it writes."""
+
+    def add_ir_module(self, module: Any) -> None:
+        for function in module.functions:
+            if not function.is_declaration:
+                for argument in function.args[2:]:  # after the result and the exception
+                    if isinstance(argument.type, PointerType):
+                        argument.add_attribute("noalias")
+        super().add_ir_module(module)
+
+
+class _ApartCompiler(_PartCompiler):
+    library_class = _ApartLibrary
 
 
 def _short_pipeline() -> Any:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgmcmc import checks
-from sgmcmc.dispatch import implements, leaf
+from sgmcmc.dispatch import implements, leaf, open_function
 
 __all__ = [
     "GRADIENT_NOISE",
@@ -28,6 +28,7 @@ __all__ = [
     "NOISE_XI",
     "THERMOSTAT",
     "USER",
+    "Lanes",
     "Stream",
     "philox",
     "stream",
@@ -49,6 +50,20 @@ class Stream(NamedTuple):
     key0: np.uint32
     key1: np.uint32
     chain: np.uint32
+
+
+class Lanes(NamedTuple):
+    """Where chains that are packed side by side find theirs: lane i % width belongs to one chain, row i // width is an index.
+
+    `chains` has the number of each lane's chain; of these the first `live` are wanted, the rest only fill up the vectors. The
+    width is a power of two, 2^shift.
+    """
+
+    key0: np.uint32
+    key1: np.uint32
+    chains: Any
+    shift: np.int64
+    live: np.int64
 
 
 def stream(seed: int, chain: int = 0) -> Stream:
@@ -90,8 +105,24 @@ def _(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
 
 
 @leaf
-def words(stream: Any, step: Any, index: Any, purpose: Any, attempt: Any) -> Any:
-    """The four words at an address."""
+def _words_at(key0: Any, key1: Any, chain: Any, step: Any, index: Any, purpose: Any, attempt: Any) -> Any:
     t = np.uint64(step)
     kind = np.uint64(purpose) | (np.uint64(attempt) << _8) | ((t >> _32) << _16)
-    return philox(np.uint64(index), t & _LOW, stream.chain, kind, stream.key0, stream.key1)
+    return philox(np.uint64(index), t & _LOW, chain, kind, key0, key1)
+
+
+@open_function
+def words(stream: Any, step: Any, index: Any, purpose: Any, attempt: Any) -> Any:
+    """The four words at an address. With `Lanes` the index is that of an element of a packed array."""
+
+
+@implements(words, Stream)
+def _(stream: Any, step: Any, index: Any, purpose: Any, attempt: Any) -> Any:
+    return _words_at(stream.key0, stream.key1, stream.chain, step, index, purpose, attempt)
+
+
+@implements(words, Lanes)
+def _(stream: Any, step: Any, index: Any, purpose: Any, attempt: Any) -> Any:
+    i, shift = np.uint64(index), np.uint64(stream.shift)
+    lane = i & np.uint64(stream.chains.size - 1)
+    return _words_at(stream.key0, stream.key1, stream.chains[lane], step, i >> shift, purpose, attempt)

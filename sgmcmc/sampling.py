@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sgmcmc import checks
-from sgmcmc.engines import cpu, crew, cuda, python
+from sgmcmc.engines import cpu, crew, cuda, packed, python
 from sgmcmc.engines.cuda_state import choose_device
 from sgmcmc.engines.plan import Plan, make_plan
 from sgmcmc.integrators import State
@@ -102,18 +102,15 @@ def sample(
     crew_chains = _start(sampler, init, seed, chains, dim, kind, out)
 
     begin = time.perf_counter()
-    fleets = None if chosen == "cpu" else cuda.fleets(job, crew_chains, seed)
-    if fleets is None:
-        job.advance(crew_chains[0], job.buffers(crew_chains[0]), 0)  # compiles, or loads from the disk cache
-    else:
-        n_threads = len(fleets)
-        for fleet in fleets:
-            fleet.advance([0], 0)
+    tasks = _tasks(chosen, job, crew_chains, seed, n_threads, out)
+    n_threads = len(tasks) if chosen == "cuda" else n_threads
+    for task in tasks[:1] if chosen == "cpu" else tasks:  # every GPU has code of its own
+        task.prepare()  # compiles, or loads from the disk cache
     compiled = time.perf_counter()
     before = sum(c.step for c in crew_chains)
-    interrupted = _run(job, crew_chains, n_threads, progress, on_divergence, sampler, fleets)
-    for fleet in fleets if fleets is not None else ():
-        fleet.finish()
+    interrupted = _run(job, crew_chains, n_threads, progress, on_divergence, sampler, tasks)
+    for task in tasks:
+        task.finish()
     seconds = time.perf_counter() - compiled
 
     return _collect(
@@ -262,6 +259,16 @@ def _continue(
 # ---- the run and what comes of it ---------------------------------------------------------------------------------------
 
 
+def _tasks(
+    device: str, job: crew.Job, chains: list[crew.Chain], seed: int, threads: int, out: NDArray[Any]
+) -> Sequence[crew.Task]:
+    """Who runs the chains: the GPUs, or packs of small chains, or groups of chains one after the other."""
+    if device == "cuda":
+        return cuda.fleets(job, chains, seed)
+    packs = packed.packs(job, chains, threads, out)
+    return crew.groups(job, chains, threads) if packs is None else packs
+
+
 def _run(
     job: crew.Job,
     chains: list[crew.Chain],
@@ -269,20 +276,20 @@ def _run(
     progress: bool,
     on_divergence: str,
     sampler: Sampler,
-    tasks: list[cuda.Fleet] | None,
+    tasks: Sequence[crew.Task],
 ) -> bool:
     def diverged(chain: crew.Chain) -> None:
         if on_divergence == "raise" or all(c.diverged is not None for c in chains):
             raise _divergence(chain, sampler)
 
     if not progress:
-        return _outcome(crew.run(job, chains, threads, lambda done: None, diverged, tasks), chains, sampler)
+        return _outcome(crew.run(threads, lambda done: None, diverged, tasks), chains, sampler)
     from tqdm.auto import tqdm  # a tenth of a second that a run without a bar does not pay
 
     total = sum(job.end - c.step for c in chains)
     label = f"{len(chains)} chain{'s' if len(chains) > 1 else ''}"
     with tqdm(total=total, unit="step", unit_scale=True, desc=label, mininterval=0.2) as bar:
-        interrupted = crew.run(job, chains, threads, lambda done: bar.update(done) and None, diverged, tasks)
+        interrupted = crew.run(threads, lambda done: bar.update(done) and None, diverged, tasks)
     return _outcome(interrupted, chains, sampler)
 
 

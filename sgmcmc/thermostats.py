@@ -133,7 +133,7 @@ def learning_gain(exemplar, step):
     return gain if gain < 1.0 else like(exemplar, 1)
 
 
-@open_function(inline=False, fastmath=LOOP)
+@open_function(inline=False, fastmath=LOOP, apart=True)
 def learn(thermostat, kinetics, temperature, floor, state, back, ahead, step):
     """Let the centre follow the friction that balances the noise, whatever its sources are.
 
@@ -144,12 +144,12 @@ def learn(thermostat, kinetics, temperature, floor, state, back, ahead, step):
     """
 
 
-@open_function(inline=False, fastmath=LOOP)
+@open_function(inline=False, fastmath=LOOP, apart=True)
 def relax(thermostat, xi, center, normals, dim, sigma_xi, temperature, tau):
     """The exact Ornstein–Uhlenbeck step of ξ over a time tau: rate σ_ξ/v, variance vT, v = γ/sharers."""
 
 
-@open_function(inline=False, fastmath=LOOP)
+@open_function(inline=False, fastmath=LOOP, apart=True)
 def resample(thermostat, xi, center, normals, dim, temperature):
     """An exact draw of ξ from its invariant law N(μ, vT)."""
 

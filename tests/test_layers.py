@@ -22,7 +22,7 @@ LAYERS = [
     {"thermostats"},
     {"letters", "minibatch", "potentials"},
     {"integrators"},
-    {"update"},
+    {"packing", "update"},
     {"device"},
     {"samplers", "models"},
     {"presets"},

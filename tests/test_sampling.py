@@ -486,12 +486,11 @@ def is_a_prefix(trace, **options):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("least", [11, 25])
 def test_an_interruption_between_chunks_gives_back_the_draws_so_far(least, threads, monkeypatch):
-    tasks, real = [], crew.wait
+    tasks, real, make = [], crew.wait, crew.Task.__init__
 
-    class Seen(crew.Task):
-        def __init__(self, *args):
-            super().__init__(*args)
-            tasks.append(self)
+    def seen(task, *args):
+        make(task, *args)
+        tasks.append(task)
 
     def wait(*args, **options):
         # A thread may get no time for long: count the steps of the chain that is furthest behind.
@@ -501,7 +500,7 @@ def test_an_interruption_between_chunks_gives_back_the_draws_so_far(least, threa
         return real(*args, **options)
 
     monkeypatch.setattr(crew, "CHUNK_SECONDS", 1e-12)  # chunks of one step
-    monkeypatch.setattr(crew, "Task", Seen)
+    monkeypatch.setattr(crew.Task, "__init__", seen)
     monkeypatch.setattr(crew, "wait", wait)
     trace = run(draws=400, threads=threads)
     assert least - 10 <= trace.n_draws <= least - 8

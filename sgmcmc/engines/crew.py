@@ -26,7 +26,7 @@ from sgmcmc.minibatch import memory, row_buffer
 from sgmcmc.rng import Stream
 from sgmcmc.update import noise_buffers
 
-__all__ = ["Chain", "Job", "run", "usable_cores"]
+__all__ = ["Chain", "Group", "Job", "Task", "groups", "run", "split", "usable_cores"]
 
 CHUNK_SECONDS = 0.15
 
@@ -112,21 +112,21 @@ class Job:
         return int(done)
 
 
+def groups(job: Job, chains: list[Chain], threads: int) -> list[Group]:
+    """The chains in a few groups for each thread."""
+    return [Group(job, group) for group in split(chains, 4 * threads)]
+
+
 def run(
-    job: Job,
-    chains: list[Chain],
     threads: int,
     progress: Callable[[int], None],
     diverged: Callable[[Chain], None],
-    tasks: Sequence[Task] | None = None,
+    tasks: Sequence[Task],
 ) -> bool:
-    """Bring all chains to the end of the plan. Gives back whether it was interrupted by Ctrl-C.
+    """Bring the chains of all tasks to the end of the plan. Gives back whether it was interrupted by Ctrl-C.
 
     `progress` is told how many steps were done, `diverged` of every chain that diverges (and may raise); both on this thread.
-    `tasks` are who runs the chains; None is groups of them on the CPU.
     """
-    if tasks is None:
-        tasks = [Task(job, group) for group in split(chains, 4 * threads)]
     queue = [(0, i) for i in range(len(tasks))]
     running: dict[Future[int], int] = {}
     with ThreadPoolExecutor(threads) as pool:
@@ -148,19 +148,20 @@ def run(
     return False
 
 
-def split(chains: list[Chain], parts: int) -> list[list[Chain]]:
-    """The chains in at most `parts` groups of nearly equal size."""
+def split(chains: list[Any], parts: int) -> list[list[Any]]:
+    """A list in at most `parts` groups of nearly equal size."""
     bounds = np.linspace(0, len(chains), min(parts, len(chains)) + 1).astype(int)
     return [chains[a:b] for a, b in itertools.pairwise(bounds)]
 
 
 class Task:
-    """A group of chains that share scratch space and go forward together."""
+    """Chains that one thread takes a chunk further at a time."""
+
+    growth = 8  # a chunk may be so many times as long as the one before
 
     def __init__(self, job: Job, chains: list[Chain]) -> None:
         self.job = job
         self.chains = chains
-        self.buffers = job.buffers(chains[0])
         self.count = 1  # steps in the next chunk; a first gradient may take seconds
         self.steps_done = 0
         self._reported: set[int] = set()
@@ -169,16 +170,40 @@ class Task:
     def steps_left(self) -> int:
         return max((self.job.end - c.step for c in self.chains if c.diverged is None), default=0)
 
+    def prepare(self) -> None:
+        """Compile, or load from the disk cache, what `chunk` runs."""
+        raise NotImplementedError
+
     def chunk(self) -> int:
-        """Every chain of the group a chunk further; the length of the next one follows from the time this one took."""
-        begin = time.perf_counter()
-        done = sum(self.job.advance(c, self.buffers, self.count) for c in self.chains if c.diverged is None)
-        seconds = max(time.perf_counter() - begin, 1e-9)
-        self.steps_done += self.count
-        self.count = max(1, min(int(self.count * CHUNK_SECONDS / seconds), 8 * self.count, 1 << 20))
-        return done
+        """Every chain a chunk further; gives back how many steps that were."""
+        raise NotImplementedError
+
+    def next_count(self, count: int, seconds: float) -> None:
+        """The length of the next chunk follows from the time that `count` steps took."""
+        self.steps_done += count
+        self.count = max(1, min(int(count * CHUNK_SECONDS / max(seconds, 1e-9)), self.growth * self.count, 1 << 20))
+
+    def finish(self) -> None:
+        """Hand over to the chains what is still elsewhere."""
 
     def newly_diverged(self) -> list[Chain]:
         found = [c for c in self.chains if c.diverged is not None and c.number not in self._reported]
         self._reported.update(c.number for c in found)
         return found
+
+
+class Group(Task):
+    """Chains that take turns in the same scratch space."""
+
+    def __init__(self, job: Job, chains: list[Chain]) -> None:
+        super().__init__(job, chains)
+        self.buffers = job.buffers(chains[0])
+
+    def prepare(self) -> None:
+        self.job.advance(self.chains[0], self.buffers, 0)
+
+    def chunk(self) -> int:
+        begin = time.perf_counter()
+        done = sum(self.job.advance(c, self.buffers, self.count) for c in self.chains if c.diverged is None)
+        self.next_count(self.count, time.perf_counter() - begin)
+        return done

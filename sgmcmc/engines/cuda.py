@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.device.step import settled, uploaded
-from sgmcmc.engines.crew import CHUNK_SECONDS, Chain, Job, Task, split
+from sgmcmc.engines.crew import Chain, Job, Task, split
 from sgmcmc.engines.cuda_block import STRANDS, rows_at_once
 from sgmcmc.engines.cuda_loop import Chunk, Common, Room
 from sgmcmc.integrators import State
@@ -67,8 +67,8 @@ class Fleet(Task):
         self, job: Job, chains: list[Chain], seed: int, kernels: Any, device: Any = None, block: int | None = None
     ) -> None:
         self.kernels, self.device = kernels, device
-        self.job, self.chains = job, chains
-        self.count, self.steps_done, self.seconds, self._reported = 1, 0, 1e-9, set()
+        super().__init__(job, chains)
+        self.seconds = 1e-9
         self.key = np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32)
         self.dim = chains[0].state.theta.size
         rows = row_buffer(job.gradient.minibatch, job.gradient.n_rows).size
@@ -120,13 +120,15 @@ class Fleet(Task):
 
     # ---- a chunk ---------------------------------------------------------------------------------------------------
 
+    def prepare(self) -> None:
+        self.advance([0], 0)
+
     def chunk(self) -> int:
         """The chains that are furthest behind, together, a chunk further."""
         with self.kernels.on(self.device):
             group, count = self._next()
             done = self.advance(group, count)
-        self.steps_done += count
-        self.count = max(1, min(int(count * CHUNK_SECONDS / self.seconds), 8 * self.count, 1 << 20))
+        self.next_count(count, self.seconds)
         return done
 
     def _next(self) -> tuple[list[int], int]:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.checks import finite_array
-from sgmcmc.dispatch import implements
-from sgmcmc.potentials import Model, add_energy, add_gradient
+from sgmcmc.dispatch import implements, loop
+from sgmcmc.potentials import Model, add_energy, add_gradient, fill_gradients
 
 __all__ = ["Gaussian"]
 
@@ -124,3 +124,27 @@ def _(model: Any, theta: Any, rows: Any) -> Any:
         z = theta[j] - model.mean[j]
         total += model.precision[j] * z * z
     return 0.5 * total + model.log_z
+
+
+# ---- many chains side by side ---------------------------------------------------------------------------------------
+
+
+@implements(fill_gradients, Gaussian)
+def _(model: Any, theta: Any, scratch: Any, out: Any) -> None:
+    for i in range(len(out)):
+        _pull(out[i], theta[0], model.precision[i, 0], model.mean[0], True)
+        for j in range(1, len(out)):
+            _pull(out[i], theta[j], model.precision[i, j], model.mean[j], False)
+
+
+@implements(fill_gradients, DiagonalGaussian)
+def _(model: Any, theta: Any, scratch: Any, out: Any) -> None:
+    for j in range(len(out)):
+        _pull(out[j], theta[j], model.precision[j], model.mean[j], True)
+
+
+@loop(apart=True)
+def _pull(out: Any, x: Any, precision: Any, mean: Any, anew: Any) -> Any:
+    """out = or += precision · (x − mean)."""
+    for i in range(out.size):
+        out[i] = precision * (x[i] - mean) if anew else out[i] + precision * (x[i] - mean)

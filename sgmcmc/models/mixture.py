@@ -11,7 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc.checks import finite_array
 from sgmcmc.dispatch import implements, loop
 from sgmcmc.elementary import exp, log
-from sgmcmc.potentials import Model, add_energy, add_gradient, add_gradient_within, scratch_size
+from sgmcmc.potentials import (
+    Model,
+    add_energy,
+    add_gradient,
+    add_gradient_within,
+    fill_gradients,
+    scratch_rows,
+    scratch_size,
+)
 
 __all__ = ["GaussianMixture"]
 
@@ -124,3 +132,100 @@ def _(model: Any, theta: Any, rows: Any) -> Any:
     for k in range(levels.size):
         total += exp(levels[k] - largest)
     return -(largest + log(total))
+
+
+# ---- many chains side by side ---------------------------------------------------------------------------------------
+
+
+@implements(scratch_rows, GaussianMixture)
+def _(model: Any) -> Any:
+    return model.log_peaks.size + 2
+
+
+@implements(fill_gradients, GaussianMixture)
+def _(model: Any, theta: Any, scratch: Any, out: Any) -> None:
+    """∇U = Σ_k P(k | θ) (θ − means_k) / scales_k², divided by Σ_k at the end."""
+    components, dim = model.means.shape
+    largest, total = scratch[components], scratch[components + 1]
+    for k in range(components):
+        if dim == 2:  # one loop instead of two, and the commonest picture
+            _levels_in_the_plane(model, k, theta[0], theta[1], scratch[k], largest)
+        else:
+            _fill_with(scratch[k], model.log_peaks[k])
+            for j in range(dim):
+                _lower(scratch[k], theta[j], model.means[k, j], 0.5 * model.precisions[k])
+            _raise(largest, scratch[k], k == 0)
+    _fill_with(total, model.log_peaks[0] * 0.0)
+    for j in range(dim):
+        _fill_with(out[j], model.log_peaks[0] * 0.0)
+    for k in range(components):
+        if dim == 2:
+            _pulls_in_the_plane(model, k, scratch[k], largest, theta[0], theta[1], total, out[0], out[1])
+        else:
+            _to_shares(scratch[k], largest, total)
+            for j in range(dim):
+                _pull(out[j], scratch[k], theta[j], model.means[k, j], model.precisions[k])
+    for j in range(dim):
+        _divide(out[j], total)
+
+
+@loop(apart=True)
+def _levels_in_the_plane(model: Any, k: Any, x: Any, y: Any, level: Any, largest: Any) -> Any:
+    peak, half, cx, cy = model.log_peaks[k], 0.5 * model.precisions[k], model.means[k, 0], model.means[k, 1]
+    for i in range(level.size):
+        dx, dy = x[i] - cx, y[i] - cy
+        value = peak - half * (dx * dx + dy * dy)
+        level[i] = value
+        largest[i] = value if (k == 0) | (value > largest[i]) else largest[i]
+
+
+@loop(apart=True)
+def _pulls_in_the_plane(
+    model: Any, k: Any, level: Any, largest: Any, x: Any, y: Any, total: Any, gx: Any, gy: Any
+) -> Any:
+    precision, cx, cy = model.precisions[k], model.means[k, 0], model.means[k, 1]
+    for i in range(level.size):
+        level[i] = exp(level[i] - largest[i])
+    for i in range(level.size):
+        total[i] += level[i]
+    for i in range(level.size):
+        gx[i] += precision * level[i] * (x[i] - cx)
+    for i in range(level.size):
+        gy[i] += precision * level[i] * (y[i] - cy)
+
+
+@loop(apart=True)
+def _fill_with(row: Any, value: Any) -> Any:
+    for i in range(row.size):
+        row[i] = value
+
+
+@loop(apart=True)
+def _lower(level: Any, x: Any, center: Any, half: Any) -> Any:
+    for i in range(level.size):
+        level[i] -= half * (x[i] - center) * (x[i] - center)
+
+
+@loop(apart=True)
+def _raise(largest: Any, level: Any, anew: Any) -> Any:
+    for i in range(level.size):
+        largest[i] = level[i] if anew | (level[i] > largest[i]) else largest[i]
+
+
+@loop(apart=True)
+def _to_shares(level: Any, largest: Any, total: Any) -> Any:
+    for i in range(level.size):
+        level[i] = exp(level[i] - largest[i])
+        total[i] += level[i]
+
+
+@loop(apart=True)
+def _pull(out: Any, share: Any, x: Any, center: Any, precision: Any) -> Any:
+    for i in range(out.size):
+        out[i] += precision * share[i] * (x[i] - center)
+
+
+@loop(apart=True)
+def _divide(out: Any, total: Any) -> Any:
+    for i in range(out.size):
+        out[i] /= total[i]

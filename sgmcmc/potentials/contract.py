@@ -30,6 +30,7 @@ __all__ = [
     "energy_of",
     "estimate",
     "estimate_within",
+    "fill_gradients",
     "full_energy",
     "full_gradient",
     "gradient_of",
@@ -37,6 +38,7 @@ __all__ = [
     "prior_energy",
     "prior_of",
     "rows_of",
+    "scratch_rows",
     "scratch_size",
     "selection",
     "weigh",
@@ -65,6 +67,24 @@ def _(model: Any, theta: Any, rows: Any, scratch: Any, out: Any) -> None:
 
 
 @implements(scratch_size)
+def _(model: Any) -> Any:
+    return 0
+
+
+@open_function(on=1, inline=False, fastmath=LOOP)
+def fill_gradients(model: Any, theta: Any, scratch: Any, out: Any) -> Any:
+    """out[:, l] = the gradient of a model without data and without its prior at theta[:, l], for all chains l of a pack.
+
+    To be given where loops over the chains, innermost, are faster than chain by chain. `scratch` has `scratch_rows(model)` rows.
+    """
+
+
+@open_function
+def scratch_rows(model: Any) -> Any:
+    """How many numbers per chain `fill_gradients` wants to keep beside its result, in plain Python."""
+
+
+@implements(scratch_rows)
 def _(model: Any) -> Any:
     return 0
 

@@ -1,0 +1,303 @@
+"""The loop of a pack: up to 64 chains of a small model in lockstep, a chain per lane of the vectors.
+
+A pack has a multiple of 8 lanes however few its chains are: they all run through the same vector instructions, so one chain alone
+has the same bits as among many. What a lane does never reaches another.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.core import config
+from numpy.typing import NDArray
+
+from sgmcmc.dispatch import loop
+from sgmcmc.engines import crew
+from sgmcmc.engines.cpu import copy, is_finite
+from sgmcmc.engines.crew import Chain, Job, Task
+from sgmcmc.integrators import Noise, State
+from sgmcmc.kernels import kernel
+from sgmcmc.packing import packable, packed
+from sgmcmc.potentials import PythonPotential, add_prior_gradient, fill_gradients, scratch_rows
+from sgmcmc.rng import GRADIENT_NOISE, Lanes, fill_normals
+from sgmcmc.update import begin, fill_noise, update
+
+__all__ = ["packs"]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+LANES = 8  # two AVX2 vectors of doubles, one of floats; a pack has at least so many
+MOST_LANES = 64  # loops over more than that gain nothing
+ELEMENTS = 1024  # of a packed array: four of them in double precision fill a whole L1 cache
+NORMALS = 2048  # how many normals of each kind are drawn at once
+
+
+class Room(NamedTuple):
+    """Scratch space and measurements of a pack, packed as the state is."""
+
+    noise: Noise  # (steps, elements) each
+    gradient_noise: Any  # the same, or (steps, 0)
+    gradient: Any
+    rows: Any  # views of θ and of the gradient with a row per coordinate
+    scratch: Any  # (rows, lanes)
+    origin: Any  # θ when recording began
+    virial: Any  # Σ τ p K'(p) since it was last added up
+    work: Any  # Σ (θ − origin) ∇U, the same
+    sums: Any  # (2, lanes), float64: Σ p K'/d and Σ (θ − origin)·∇U/d
+    ended: Any  # per lane, how many steps of this chunk were finite
+
+
+@loop
+def find_gradients(model, gradient, theta, room, row):
+    """∇Ũ of all chains: the model's, its prior's, and the noise and the clipping that were asked for."""
+    out, normals = room.gradient, room.gradient_noise
+    fill_gradients(model, room.rows[0], room.scratch, room.rows[1])
+    add_prior_gradient(model, theta, out)
+    if gradient.noise > 0.0:
+        amplitude, own = math.sqrt(2.0 * gradient.noise), normals[row]
+        for i in range(out.size):
+            out[i] += amplitude * own[i]
+    if gradient.clip < math.inf:
+        for i in range(out.size):
+            out[i] = min(max(out[i], -gradient.clip), gradient.clip)
+
+
+@loop(apart=True)
+def gather_work(theta, origin, gradient, work):
+    """work += (θ − origin) ∇U, element by element."""
+    for i in range(theta.size):
+        work[i] += (theta[i] - origin[i]) * gradient[i]
+
+
+@loop
+def clear(array):
+    """array[:] = 0."""
+    for i in range(array.size):
+        array[i] = 0.0
+
+
+@loop
+def add_up(room, h):
+    """Add what was measured in steps of size h up over the coordinates, and begin anew."""
+    lanes = room.sums.shape[1]
+    dim = room.work.size // lanes
+    per_step = 1.0 / (h * dim) if h > 0.0 else 0.0
+    for i in range(room.virial.size):
+        room.sums[0, i % lanes] += per_step * room.virial[i]
+    for i in range(room.work.size):
+        room.sums[1, i % lanes] += room.work[i] / dim
+    clear(room.virial)
+    clear(room.work)
+
+
+@loop
+def lane_is_finite(array, lane, lanes, zero):
+    """As `is_finite`, of one lane."""
+    total = zero
+    for i in range(lane, array.size, lanes):
+        total += 0.0 * array[i]
+    return total == 0.0
+
+
+@loop
+def clear_lane(array, lane, lanes):
+    """Set a lane to 0."""
+    for i in range(lane, array.size, lanes):
+        array[i] = 0.0
+
+
+@loop
+def bury(state, room, live, t, zero):
+    """Note the lanes that left the finite numbers in step t, and set them to 0 so that they do no harm. Whether none is left."""
+    lanes, left = room.ended.size, 0
+    for lane in range(lanes):
+        if not (lane_is_finite(state.theta, lane, lanes, zero) and lane_is_finite(state.xi, lane, lanes, zero)):
+            room.ended[lane] = min(room.ended[lane], t)
+            clear_lane(state.theta, lane, lanes)
+            clear_lane(state.p, lane, lanes)
+            clear_lane(state.xi, lane, lanes)
+            clear_lane(state.pending, lane, lanes)
+        if lane < live and room.ended[lane] > t:
+            left += 1
+    return left == 0
+
+
+@loop(apart=True)
+def record(theta, places, index, out):
+    """out[place, index] = θ of each chain."""
+    lanes = theta.size // out.shape[2]
+    for lane in range(places.size):
+        for j in range(out.shape[2]):
+            out[places[lane], index, j] = theta[j * lanes + lane]
+
+
+@kernel
+def run_pack(
+    dynamics, model, gradient, state, room, lanes, step, before, step_sizes, kept, first_measured, fresh, places, out
+):
+    """The steps step, step + 1, … of all chains of a pack, `fresh` if their momenta are still to be drawn.
+
+    Steps listed in `kept` are recorded in out[place], one for each chain. How far a lane came is left in room.ended.
+    """
+    theta, batch = state.theta, room.noise.theta.shape[0]
+    recorded, measured = 0, 0
+    for lane in range(room.ended.size):
+        room.ended[lane] = step_sizes.size
+    if fresh:
+        begin(dynamics, state.p, lanes)
+    for t in range(step_sizes.size):
+        now, h, row = step + t, step_sizes[t], t % batch
+        if measured > 0 and (row == 0 or h != before):
+            add_up(room, before)
+            measured = 0
+        if row == 0:
+            count = min(batch, step_sizes.size - t)
+            fill_noise(dynamics, room.noise, count, lanes, now, 0)
+            if gradient.noise > 0.0:
+                fill_normals(room.gradient_noise[:count], lanes, now, GRADIENT_NOISE, 0)
+        find_gradients(model, gradient, theta, room, row)
+        if now == first_measured:
+            copy(theta, room.origin)
+        elif now > first_measured:
+            gather_work(theta, room.origin, room.gradient, room.work)
+            measured += 1
+        update(dynamics, state, room.gradient, room.noise, row, lanes, now, before, h)
+        if now == first_measured:
+            clear(room.virial)
+        before = h
+        if not is_finite(state) and bury(state, room, lanes.live, t, h - h):
+            break
+        if recorded < kept.size and kept[recorded] == now:
+            record(theta, places, recorded, out)
+            recorded += 1
+    if measured > 0:
+        add_up(room, before)
+
+
+# ---- from Python --------------------------------------------------------------------------------------------------------
+
+
+def packs(job: Job, chains: list[Chain], threads: int, out: NDArray[Any]) -> list[Pack] | None:
+    """The chains in packs, or None if such chains cannot be packed; that does not depend on how many there are."""
+    dim = chains[0].state.theta.size
+    if isinstance(job.model, PythonPotential) or fill_gradients.choose((type(job.model),)) is None:
+        return None
+    if job.gradient.n_rows > 0 or not packable(job.dynamics, dim):
+        return None
+    most = max(LANES, min(MOST_LANES, ELEMENTS // dim))
+    in_lockstep: dict[Any, list[int]] = {}  # chains that go on after Ctrl-C may be in different steps
+    for place, chain in enumerate(chains):
+        in_lockstep.setdefault((chain.step, chain.before, chain.fresh), []).append(place)
+    result = []
+    for places in in_lockstep.values():
+        parts = threads * math.ceil(len(places) / (most * threads))
+        result += [Pack(job, [chains[i] for i in part], part, out) for part in crew.split(places, parts)]
+    return result
+
+
+def _width(chains: int) -> int:
+    """A power of two with room for so many chains. Plain Python has no vectors to fill."""
+    least = 1 if config.DISABLE_JIT else LANES
+    return max(least, 1 << (chains - 1).bit_length())
+
+
+class Pack(Task):
+    """Chains that go forward together: what `crew.run` sees as one task."""
+
+    growth = 512  # a first chunk of one step shows how long a step takes
+
+    def __init__(self, job: Job, chains: list[Chain], places: list[int], out: NDArray[Any]) -> None:
+        super().__init__(job, chains)
+        self.width, self.dim = _width(len(chains)), chains[0].state.theta.size
+        sizes = State(*(a.size for a in chains[0].state))
+        numbers = [c.number for c in chains] + [chains[0].number] * (self.width - len(chains))
+        first = chains[0].stream
+        shift, live = np.int64(self.width.bit_length() - 1), np.int64(len(chains))
+        self.lanes = Lanes(first.key0, first.key1, np.array(numbers, np.uint32), shift, live)
+        self.state = State(*(self._zeros(n) for n in sizes))
+        for name in State._fields:
+            rows = self._rows(getattr(self.state, name))
+            for lane in range(self.width):  # lanes without a chain follow the first one
+                rows[:, lane] = getattr(chains[lane if lane < len(chains) else 0].state, name)
+        self.room = self._room(sizes)
+        self.dynamics = packed(job.dynamics, self.width, self.room.virial)
+        self.places, self.out = np.array(places), out
+
+    def _zeros(self, coordinates: int) -> NDArray[Any]:
+        return np.zeros(coordinates * self.width, self.job.dtype)
+
+    def _rows(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array.reshape(-1, self.width)
+
+    def _room(self, sizes: State) -> Room:
+        gradient, g = self._zeros(self.dim), self.job.gradient
+        steps = max(1, min(256, NORMALS // gradient.size))
+
+        def normals(coordinates: int) -> NDArray[Any]:
+            return np.zeros((steps, coordinates * self.width), self.job.dtype)
+
+        return Room(
+            Noise(normals(sizes.p), normals(self.dim), normals(sizes.xi)),
+            normals(self.dim if g.noise > 0.0 else 0),
+            gradient,
+            (self._rows(self.state.theta), self._rows(gradient)),
+            np.zeros((int(scratch_rows(self.job.model)), self.width), self.job.dtype),
+            self._zeros(self.dim),
+            self._zeros(sizes.p),
+            self._zeros(self.dim),
+            np.zeros((2, self.width)),
+            np.zeros(self.width, np.int64),
+        )
+
+    def prepare(self) -> None:
+        self.advance(0)
+
+    def chunk(self) -> int:
+        begin = time.perf_counter()
+        count = min(self.count, self.steps_left)
+        done = self.advance(count)
+        self.next_count(count, time.perf_counter() - begin)
+        return done
+
+    def advance(self, count: int) -> int:
+        """Run `count` steps of all chains; gives back how many those that are still alive took."""
+        job, plan = self.job, self.job.plan
+        lead = next(c for c in self.chains if c.diverged is None)
+        low, high = plan.recorded_before(lead.step), plan.recorded_before(lead.step + count)
+        step_sizes = plan.step_sizes(lead.step, count, job.dtype)
+        run_pack(
+            self.dynamics,
+            job.model,
+            job.gradient,
+            self.state,
+            self.room,
+            self.lanes,
+            np.int64(lead.step),
+            job.dtype(lead.before),
+            step_sizes,
+            plan.kept[low:high],
+            np.int64(plan.first_measured),
+            lead.fresh and count > 0,
+            self.places,
+            self.out[:, low:high],
+        )
+        done = 0
+        for chain, finite in zip(self.chains, self.room.ended, strict=False):
+            if chain.diverged is None:
+                chain.step += int(finite)
+                chain.fresh = chain.fresh and count == 0
+                chain.before = float(step_sizes[finite - 1]) if finite else chain.before
+                chain.diverged = chain.step if finite < count else None
+                done += int(finite)
+        return done
+
+    def finish(self) -> None:
+        """Hand the states and the measurements over to the chains."""
+        for lane, chain in enumerate(self.chains):
+            for name in State._fields:
+                getattr(chain.state, name)[:] = self._rows(getattr(self.state, name))[:, lane]
+            chain.sums[:2] = self.room.sums[:, lane]
+            chain.sums[2] = max(0, chain.step - self.job.plan.first_measured - 1)
