@@ -134,8 +134,8 @@ def record(theta, places, index, out):
             out[places[lane], index, j] = theta[j * lanes + lane]
 
 
-@kernel
-def run_pack(
+@loop
+def run_steps(
     dynamics, model, gradient, state, room, lanes, step, before, step_sizes, kept, first_measured, fresh, places, out
 ):
     """The steps step, step + 1, … of all chains of a pack, `fresh` if their momenta are still to be drawn.
@@ -175,6 +175,29 @@ def run_pack(
             recorded += 1
     if measured > 0:
         add_up(room, before)
+
+
+@kernel
+def run_pack(
+    dynamics, model, gradient, state, room, lanes, step, before, step_sizes, kept, first_measured, fresh, places, out
+):
+    """`run_steps`, compiled."""
+    run_steps(
+        dynamics,
+        model,
+        gradient,
+        state,
+        room,
+        lanes,
+        step,
+        before,
+        step_sizes,
+        kept,
+        first_measured,
+        fresh,
+        places,
+        out,
+    )
 
 
 # ---- from Python --------------------------------------------------------------------------------------------------------
