@@ -25,11 +25,13 @@ from sgmcmc.letters import (
     begin_diffusion,
     compensate,
     drift,
+    drift_compensated,
     end_diffusion,
     is_exact,
     kick,
     refresh,
     rub,
+    swing,
     thermalise,
 )
 
@@ -157,20 +159,21 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     diffusion = injected(dynamics)
     floor = diffusion / temperature
     before_flow(scale, dynamics, state, gradient, noise, moment, diffusion)
-    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h)
     learning = thermostats.is_learning(thermostat, moment.step)
     resampling = is_turn(dynamics.resample_momentum, moment.step)
-    halves = 2 if learning or resampling else 1  # both need the middle of A: half of it before, half after
+    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h, noise.p)  # the kick has used the normals up
     virial = h - h
-    for half in range(halves):
+    if not (learning or resampling):
+        virial = drift_compensated(thermostat, kinetics, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
+    for half in range(2 if learning or resampling else 0):  # both need the middle of A: half of it before, half after
         if half == 1 and learning:
             thermostats.learn(thermostat, kinetics, temperature, floor, state, 0.5 * h, 0.5 * h, moment.step)
         if half == 1 and resampling:
             refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
-        virial = drift(thermostat, kinetics, scale, temperature, theta, p, xi, h / like(h, halves))
-    if dynamics.sigma_theta > 0.0:
+        virial = drift(thermostat, kinetics, scale, temperature, theta, p, xi, 0.5 * h)
+    if (learning or resampling) and dynamics.sigma_theta > 0.0:
         compensate(kinetics, thermostat, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
-    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h)
+    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h, noise.p)
     after_flow(scale, dynamics, state, noise, moment)
     return virial
 
@@ -184,10 +187,13 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     flow = h - h if is_exact(kinetics) else 0.5 * h  # the friction flow on either side of the noise within O
     before_flow(scale, dynamics, state, gradient, noise, moment, h - h)
     learning = thermostats.is_learning(thermostat, moment.step)
+    resampling = is_turn(dynamics.resample_momentum, moment.step)
     virial = h - h
-    for half in range(2):
+    if not (learning or resampling):
+        virial = swing(thermostat, scale, kinetics, sigma_p, temperature, state, noise.p, h, diffusion)
+    for half in range(2 if learning or resampling else 0):
         if half == 1:
-            if is_turn(dynamics.resample_momentum, moment.step):
+            if resampling:
                 refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
             else:
                 thermalise(kinetics, thermostat, sigma_p, p, xi, noise.p, h, diffusion)
