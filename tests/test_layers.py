@@ -10,7 +10,7 @@ import sgmcmc
 ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
-    {"checks", "linking", "threads"},
+    {"checks", "linking", "stack", "threads"},
     {"datasets"},
     {"dispatch"},
     {"kernels", "floats", "moments", "philox"},
