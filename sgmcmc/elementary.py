@@ -29,7 +29,19 @@ from sgmcmc.floats import (
     two_to,
 )
 
-__all__ = ["exp", "expm1", "log", "log1p", "log_of_ordinary", "power", "sigmoid", "sin_cos_eighth", "softplus", "tanh"]
+__all__ = [
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "log1p_of_ordinary",
+    "log_of_ordinary",
+    "power",
+    "sigmoid",
+    "sin_cos_eighth",
+    "softplus",
+    "tanh",
+]
 
 
 @leaf
@@ -52,20 +64,25 @@ def _exp_of_sum(x: Any, rest: Any) -> Any:
 def exp(x: Any) -> Any:
     """e^x; 0 at -inf, inf above the logarithm of the largest float."""
     c = constants(x)
-    inside = c.one * ((x if x < c.largest else c.largest) if x > c.smallest else c.smallest)
-    y = _exp_of_sum(inside, c.one - c.one)
-    return (y if x <= c.largest else c.inf) if x == x else x
+    y = _exp_of_sum(_between(c.smallest, x, c.largest), c.one - c.one)
+    return c.inf if x > c.largest else y
+
+
+@leaf
+def _between(low: Any, x: Any, high: Any) -> Any:
+    """x, or the bound that it is beyond; NaN stays NaN. Said this way round it is two instructions, a minimum and a maximum."""
+    below = high if x > high else x
+    return low if below < low else below
 
 
 @leaf
 def expm1(x: Any) -> Any:
     """e^x - 1, to full relative accuracy near 0."""
     c = constants(x)
-    inside = c.one * ((x if x < c.largest else c.largest) if x > -40.0 else -40.0)
-    k, r = _reduced(inside, c.one - c.one)
+    k, r = _reduced(_between(-40.0 * c.one, x, c.largest), c.one - c.one)
     half = two_to(k - 1.0)  # 2^k may be too large
     y = 2.0 * (half * (r + r * r * exp_tail(r)) + (half - 0.5))  # 2^k (e^r - 1) + (2^k - 1)
-    return (y if x <= c.largest else c.inf) if x == x else x
+    return c.inf if x > c.largest else y
 
 
 @leaf
@@ -98,14 +115,20 @@ def log(x: Any) -> Any:
 def log1p(x: Any) -> Any:
     """log(1 + x), to full relative accuracy near 0; -inf at -1, NaN below."""
     c = constants(x)
-    inside = c.one * (x if (x > -1.0) & (x < c.inf) else c.one)
-    u = 1.0 + inside
-    x_part = u - 1.0
-    lost = (inside - x_part) + (1.0 - (u - x_part))  # u + lost = 1 + x exactly
-    m, k = split_power(u)
-    scale = two_to(-k) if k < 60.0 else c.one - c.one  # beyond, nothing that was lost can matter
-    y = _log_of_parts(k, (m - 1.0) + lost * scale)
+    y = log1p_of_ordinary(c.one * (x if (x > -1.0) & (x < c.inf) else c.one))
     return (y if x < c.inf else x) if x > -1.0 else (-c.inf if x == -1.0 else c.nan)
+
+
+@leaf
+def log1p_of_ordinary(x: Any) -> Any:
+    """log(1 + x) for a finite x > -1 (and NaN for NaN), with nothing said of any other."""
+    c = constants(x)
+    u = 1.0 + x
+    x_part = u - 1.0
+    lost = (x - x_part) + (1.0 - (u - x_part))  # u + lost = 1 + x exactly
+    m, k = split_power(u if u == u else c.one)  # NaN comes back with what was lost
+    scale = two_to(-k) if k < 60.0 else c.one - c.one  # beyond, nothing that was lost can matter
+    return _log_of_parts(k, (m - 1.0) + lost * scale)
 
 
 @leaf
@@ -128,7 +151,7 @@ def sigmoid(x: Any) -> Any:
 def softplus(x: Any) -> Any:
     """log(1 + e^x)."""
     c = constants(x)
-    return (x if x > 0.0 else c.one - c.one) + log1p(exp(-abs(x)))
+    return (x if x > 0.0 else c.one - c.one) + log1p_of_ordinary(exp(-abs(x)))
 
 
 @leaf

@@ -25,11 +25,13 @@ from sgmcmc.letters import (
     begin_diffusion,
     compensate,
     drift,
+    drift_compensated,
     end_diffusion,
     is_exact,
     kick,
     refresh,
     rub,
+    swing,
     thermalise,
 )
 
@@ -102,7 +104,7 @@ class Moment(NamedTuple):
     first: Any
 
 
-@open_function(on=2, inline=False, fastmath=LOOP)
+@open_function(on=2, fastmath=LOOP)
 def advance(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment):
     """One step of a block of coordinates, in place. Gives back Σ p K'(p) at a point of symmetry (0 without momentum).
 
@@ -110,7 +112,7 @@ def advance(integrator, kinetics, scale, dynamics, state, gradient, noise, strea
     """
 
 
-@loop
+@loop(inline=True)
 def move_thermostat(dynamics, state, noise, moment, tau):
     """X: an Ornstein–Uhlenbeck step of ξ, or a fresh draw of it when its turn has come."""
     thermostat, xi, center, dim = dynamics.thermostat, state.xi, state.center, state.theta.size
@@ -132,7 +134,7 @@ def injected(dynamics):
     return dynamics.sigma_p * dynamics.temperature - dynamics.noise_estimate
 
 
-@loop
+@loop(inline=True)
 def before_flow(scale, dynamics, state, gradient, noise, moment, diffusion):
     """What goes with the gradient: (G N X L)(w)."""
     w = 0.5 * (moment.before + moment.h)
@@ -142,7 +144,7 @@ def before_flow(scale, dynamics, state, gradient, noise, moment, diffusion):
     kick(state.p, gradient, noise.p, scale, w, diffusion)
 
 
-@loop
+@loop(inline=True)
 def after_flow(scale, dynamics, state, noise, moment):
     """The first half of the θ-noise of the next step."""
     if dynamics.sigma_theta > 0.0:
@@ -157,20 +159,21 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     diffusion = injected(dynamics)
     floor = diffusion / temperature
     before_flow(scale, dynamics, state, gradient, noise, moment, diffusion)
-    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h)
     learning = thermostats.is_learning(thermostat, moment.step)
     resampling = is_turn(dynamics.resample_momentum, moment.step)
-    halves = 2 if learning or resampling else 1  # both need the middle of A: half of it before, half after
+    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h, noise.p)  # the kick has used the normals up
     virial = h - h
-    for half in range(halves):
+    if not (learning or resampling):
+        virial = drift_compensated(thermostat, kinetics, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
+    for half in range(2 if learning or resampling else 0):  # both need the middle of A: half of it before, half after
         if half == 1 and learning:
             thermostats.learn(thermostat, kinetics, temperature, floor, state, 0.5 * h, 0.5 * h, moment.step)
         if half == 1 and resampling:
             refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
-        virial = drift(thermostat, kinetics, scale, temperature, theta, p, xi, h / like(h, halves))
-    if dynamics.sigma_theta > 0.0:
+        virial = drift(thermostat, kinetics, scale, temperature, theta, p, xi, 0.5 * h)
+    if (learning or resampling) and dynamics.sigma_theta > 0.0:
         compensate(kinetics, thermostat, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
-    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h)
+    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h, noise.p)
     after_flow(scale, dynamics, state, noise, moment)
     return virial
 
@@ -184,10 +187,13 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     flow = h - h if is_exact(kinetics) else 0.5 * h  # the friction flow on either side of the noise within O
     before_flow(scale, dynamics, state, gradient, noise, moment, h - h)
     learning = thermostats.is_learning(thermostat, moment.step)
+    resampling = is_turn(dynamics.resample_momentum, moment.step)
     virial = h - h
-    for half in range(2):
+    if not (learning or resampling):
+        virial = swing(thermostat, scale, kinetics, sigma_p, temperature, state, noise.p, h, diffusion)
+    for half in range(2 if learning or resampling else 0):
         if half == 1:
-            if is_turn(dynamics.resample_momentum, moment.step):
+            if resampling:
                 refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
             else:
                 thermalise(kinetics, thermostat, sigma_p, p, xi, noise.p, h, diffusion)
@@ -202,7 +208,7 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     return virial
 
 
-@loop
+@loop(inline=True)
 def overdamped_step(scale, dynamics, state, gradient, noise, moment):
     """L alone, with the gradient at the halfway point of the noise: second order (Leimkuhler and Matthews 2013)."""
     w = 0.5 * (moment.before + moment.h)

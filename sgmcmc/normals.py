@@ -278,7 +278,10 @@ def _two_of_many_lanes(z0: Any, z1: Any, lanes: Any, step: Any, group: Any, purp
 
 @loop(allocates=True)
 def _fill_lane(out: Any, lane: Any, lanes: Any, step: Any, purpose: Any, group: Any) -> Any:
-    """One lane for all steps, four coordinates at a time, through a scratch array that stays in the cache."""
+    """One lane for all steps, four coordinates at a time, through a scratch array that stays in the cache.
+
+    What lane 0 gets, the lanes without a chain get too: they follow it.
+    """
     own, width = _own(lanes, lane), lanes.chains.size
     steps, rows = out.shape[0], out.shape[1] // width
     z = np.empty((4, 64), out.dtype)
@@ -292,3 +295,6 @@ def _fill_lane(out: Any, lane: Any, lanes: Any, step: Any, purpose: Any, group: 
             for j in range(min(4, rows - r)):
                 for i in range(count):
                     out[s + i, (r + j) * width + lane] = z[j, i]
+                for idle in range(lanes.live if lane == 0 else width, width):
+                    for i in range(count):
+                        out[s + i, (r + j) * width + idle] = z[j, i]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sgmcmc.dispatch import implements
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, SymmetricSplitting
 from sgmcmc.kinetics import Overdamped, velocity_and_excess
-from sgmcmc.letters import Units, at, drift
-from sgmcmc.thermostats import FixedFriction, PerCoordinate
+from sgmcmc.letters import Units, at, drift, drift_compensated, swing, thermalised
+from sgmcmc.thermostats import FixedFriction, PerCoordinate, crosstalk
 
 __all__ = ["LARGEST", "packable", "packed"]
 
@@ -85,4 +85,46 @@ def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
         theta[i] += tau * at(scale, i) * v
         xi[i] += rate * excess
         virial[i] += tau * p[i] * v
+    return tau - tau
+
+
+@implements(drift_compensated, PackedPerCoordinate)
+def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau):
+    theta, p, xi = state.theta, state.p, state.xi
+    virial, rate = thermostat.virial, tau * thermostat.gamma
+    for i in range(p.size):
+        v, excess = velocity_and_excess(kinetics, p[i], temperature)
+        c = crosstalk(thermostat, sigma_theta, sigma_p, state.center, i)
+        theta[i] += tau * at(scale, i) * (1.0 - 2.0 * c) * v
+        xi[i] += rate * excess
+        virial[i] += tau * p[i] * v
+    return tau - tau
+
+
+@implements(swing, PackedFriction)
+def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, diffusion):
+    theta, p, virial, variance = state.theta, state.p, thermostat.virial, 2.0 * diffusion * tau
+    for i in range(p.size):
+        v, _excess = velocity_and_excess(kinetics, p[i], temperature)
+        q = thermalised(kinetics, p[i], tau * sigma_p, normals[i], variance)
+        w, _excess = velocity_and_excess(kinetics, q, temperature)
+        virial[i] += 0.5 * tau * (p[i] * v + q * w)
+        theta[i] += 0.5 * tau * at(scale, i) * (v + w)
+        p[i] = q
+    return tau - tau
+
+
+@implements(swing, PackedPerCoordinate)
+def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, diffusion):
+    theta, p, xi, virial = state.theta, state.p, state.xi, thermostat.virial
+    variance, rate = 2.0 * diffusion * tau, 0.5 * tau * thermostat.gamma
+    for i in range(p.size):
+        v, excess = velocity_and_excess(kinetics, p[i], temperature)
+        f = xi[i] + rate * excess
+        q = thermalised(kinetics, p[i], tau * f, normals[i], variance)
+        w, more = velocity_and_excess(kinetics, q, temperature)
+        virial[i] += 0.5 * tau * (p[i] * v + q * w)
+        theta[i] += 0.5 * tau * at(scale, i) * (v + w)
+        p[i] = q
+        xi[i] = f + rate * more
     return tau - tau

@@ -77,15 +77,16 @@ def stream(seed: int, chain: int = 0) -> Stream:
 def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
     """Philox4x32-10: four 32-bit words of a counter and a key.
 
-    Words live in 64-bit lanes: the product of two is then one AVX2 instruction, without shuffles.
+    Words live in 64-bit lanes: the product of two is then one AVX2 instruction, without shuffles. That instruction reads the low
+    halves of its lanes only, so what stands in the high ones is cut off where words are multiplied, for nothing, and at the end.
     """
     c0, c1, c2, c3 = np.uint64(c0), np.uint64(c1), np.uint64(c2), np.uint64(c3)
     k0, k1 = np.uint64(k0), np.uint64(k1)
     for _ in range(10):
-        a, b = _MULTIPLIERS[0] * c0, _MULTIPLIERS[1] * c2
-        c0, c1, c2, c3 = (b >> _32) ^ c1 ^ k0, b & _LOW, (a >> _32) ^ c3 ^ k1, a & _LOW
+        a, b = _MULTIPLIERS[0] * (c0 & _LOW), _MULTIPLIERS[1] * (c2 & _LOW)
+        c0, c1, c2, c3 = (b >> _32) ^ c1 ^ k0, b, (a >> _32) ^ c3 ^ k1, a
         k0, k1 = (k0 + _WEYL[0]) & _LOW, (k1 + _WEYL[1]) & _LOW
-    return np.uint32(c0), np.uint32(c1), np.uint32(c2), np.uint32(c3)
+    return np.uint32(c0 & _LOW), np.uint32(c1 & _LOW), np.uint32(c2 & _LOW), np.uint32(c3 & _LOW)
 
 
 @implements(philox, device=True)

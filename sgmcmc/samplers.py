@@ -28,7 +28,9 @@ from sgmcmc.letters import Units
 from sgmcmc.moments import Moments, NoMoments
 from sgmcmc.rng import Stream, stream
 from sgmcmc.schedules import Constant, Schedule, as_schedule
+from sgmcmc.spread import is_long, update_spread
 from sgmcmc.thermostats import FixedFriction, PerChain, PerCoordinate, variables
+from sgmcmc.threads import usable_cores
 from sgmcmc.update import draw_momenta, noise_buffers, update_once
 
 __all__ = ["ChainState", "Sampler"]
@@ -247,13 +249,28 @@ class Sampler:
         if not self.fits(state.arrays):
             raise ValueError(_OTHER_STATE)
         arrays = state.arrays if inplace else State(*(a.copy() for a in state.arrays))
-        dynamics = self.dynamics(theta.size, theta.dtype)
+        dynamics = self._dynamics_on_host(theta.size, theta.dtype)
         h = theta.dtype.type(self.schedule.step_sizes(np.array([state.step]))[0])
-        noise = noise_buffers(dynamics, theta.size, theta.dtype)
         place = (state.stream, np.int64(state.step), theta.dtype.type(state.before), h)
         running = NoMoments() if moments is None else moments.next(theta.size, False, np.array)
-        update_once(dynamics, arrays, g, noise, running, *place)
+        if is_long(dynamics, theta.size):
+            update_spread(dynamics, arrays, g, running, *place, usable_cores())
+        else:
+            update_once(dynamics, arrays, g, noise_buffers(dynamics, theta.size, theta.dtype), running, *place)
         return ChainState(arrays, state.stream, state.step + 1, float(h))
+
+    def _dynamics_on_host(self, dim: int, dtype: Any) -> Dynamics:
+        """`dynamics`, kept for the next step: a long `scale` is not converted every time."""
+        found = self._on_host.get((dim, dtype))
+        if found is None:
+            found = self.dynamics(dim, dtype)
+            self._on_host.clear()
+            self._on_host[dim, dtype] = found
+        return found
+
+    @cached_property
+    def _on_host(self) -> dict[Any, Dynamics]:
+        return {}
 
     @cached_property
     def _device(self) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from sgmcmc.minibatch import FullData, as_minibatch
 from sgmcmc.potentials import PythonPotential, check_model, dim_of, rows_of
 from sgmcmc.rng import stream
 from sgmcmc.samplers import Sampler, in_precision, precision
+from sgmcmc.threads import usable_cores
 from sgmcmc.trace import Trace
 
 __all__ = ["sample"]
@@ -62,7 +64,8 @@ def sample(
     thin : keep every so many steps.
     dtype : np.float64 or np.float32, for everything in the run.
     device : "cpu", "cuda", or "auto": a GPU if one is usable, else the CPU; ``trace.info["device"]`` says which.
-    threads : None is as many as there are cores (for a plain Python gradient always one).
+    threads : None is as many as there are cores (chains with a plain Python gradient take turns on one;
+        their update uses them all, if it is long).
     on_divergence : "raise" a DivergenceError, or "drop" the chain and go on with the others.
     gradient_noise : B; adds N(0, 2B) to every coordinate of the gradient, for studies of gradient noise.
     clip_gradient : bound on each coordinate of the gradient; it biases the draws, so None, off, is the default.
@@ -82,7 +85,8 @@ def sample(
     clip = np.inf if clip_gradient is None else checks.number("clip_gradient", clip_gradient, 0.0, open_low=True)
     rows = as_minibatch(batch_size, minibatch, n_rows)
     seed = _seed(seed, init)
-    n_threads = _threads(threads, model, chains)
+    cores = usable_cores() if threads is None else checks.integer("threads", threads, 1)
+    n_threads = 1 if isinstance(model, PythonPotential) else min(cores, chains)
 
     first = _last_step(init) if isinstance(init, Trace) else 0
     plan = make_plan(sampler.schedule, draws, warmup, thin, first)
@@ -91,7 +95,7 @@ def sample(
     gradient = in_precision(cpu.Gradient(rows, n_rows, weight, noise, clip), kind)
     interpreted = isinstance(model, PythonPotential)
     job = crew.Job(
-        python.run_chunk if interpreted else cpu.run_chunk,
+        partial(python.run_chunk, threads=cores // n_threads) if interpreted else cpu.run_chunk,
         sampler.dynamics(dim, kind),
         model if interpreted else in_precision(model, kind),
         gradient,
@@ -171,11 +175,6 @@ def _seed(seed: Any, init: Any) -> int:
     if seed is None:
         return int(init.info["seed"]) if isinstance(init, Trace) else secrets.randbits(64)
     return checks.integer("seed", seed, 0, 2**64 - 1)
-
-
-def _threads(threads: int | None, model: Any, chains: int) -> int:
-    wanted = crew.usable_cores() if threads is None else checks.integer("threads", threads, 1)
-    return 1 if isinstance(model, PythonPotential) else min(wanted, chains)
 
 
 # ---- the start ----------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from sgmcmc.moments import accumulate
 from sgmcmc.rng import NOISE_P, NOISE_THETA, NOISE_XI, fill_normals
 from sgmcmc.thermostats import PerChain, variables
 
-__all__ = ["begin", "draw_momenta", "noise_buffers", "update", "update_once"]
+__all__ = ["begin", "draw_momenta", "noise_buffers", "update", "update_blocks", "update_once"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -56,7 +56,7 @@ def fill_noise(dynamics, noise, steps, stream, step, first):
                     fill_normals(noise.xi[s : s + 1], stream, step + s, NOISE_XI, first)
 
 
-@loop
+@loop(inline=True)
 def advance_block(dynamics, scale, state, gradient, noise, stream, moment):
     """`advance` for the form of the kinetics at hand: a = 1 and a = 2 need neither logarithms nor powers."""
     integrator, kinetics = dynamics.integrator, dynamics.kinetics
@@ -68,7 +68,7 @@ def advance_block(dynamics, scale, state, gradient, noise, stream, moment):
     return advance(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment)
 
 
-@loop
+@loop(inline=True)
 def update(dynamics, state, gradient, noise, row, stream, step, before, h):
     """One step of a chain, given the gradient at state.theta, in place. Gives back Σ p K'(p).
 
@@ -78,9 +78,15 @@ def update(dynamics, state, gradient, noise, row, stream, step, before, h):
     if width == dim:
         own = Noise(noise.p[row], noise.theta[row], noise.xi[row])
         return advance_block(dynamics, dynamics.scale, state, gradient, own, stream, Moment(step, before, h, 0))
-    virial = h - h
-    for low in range(0, dim, width):
-        high = min(low + width, dim)
+    return update_blocks(dynamics, state, gradient, noise, stream, step, before, h, 0, dim)
+
+
+@loop
+def update_blocks(dynamics, state, gradient, noise, stream, step, before, h, first, end):
+    """The coordinates first … end − 1 of a step, block by block; `first` is a multiple of the block. Gives back Σ p K'(p)."""
+    virial, width = h - h, noise.theta.shape[1]
+    for low in range(first, end, width):
+        high = min(low + width, end)
         fill_noise(dynamics, noise, 1, stream, step, low)
         block = State(
             state.theta[low:high],

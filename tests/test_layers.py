@@ -10,7 +10,7 @@ import sgmcmc
 ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
-    {"checks", "linking"},
+    {"checks", "linking", "stack", "threads"},
     {"datasets"},
     {"dispatch"},
     {"kernels", "floats", "moments", "philox"},
@@ -23,6 +23,7 @@ LAYERS = [
     {"letters", "minibatch", "potentials"},
     {"integrators"},
     {"packing", "update"},
+    {"spread"},
     {"device"},
     {"samplers", "models"},
     {"presets"},

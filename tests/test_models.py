@@ -484,3 +484,28 @@ CONSTANT[:, 4] = 2.5
 def test_what_cannot_be_is_refused_in_one_sentence(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 63, 64, 65, 130])
+@pytest.mark.parametrize("name", ["logistic", "linear"])
+def test_the_gradient_of_any_number_of_rows_is_the_sum_of_theirs(name, count):
+    model, theta = MODELS[name], points(name)[0]
+    rows = np.random.default_rng(count).integers(0, model.n_rows, count)
+    weight = model.n_rows / count
+    prior = model.gradient(theta, rows[:1]) - model.n_rows * by_hand(model, theta, rows[:1])
+    expected = weight * by_hand(model, theta, rows) + prior
+    np.testing.assert_allclose(model.gradient(theta, rows), expected, rtol=1e-11, atol=1e-11)
+
+
+def by_hand(model, theta, rows):
+    from sgmcmc.models.predictor import loss_slope
+
+    return sum(loss_slope(model, model.X[i] @ theta, i) * model.X[i] for i in rows)
+
+
+def test_room_on_the_stack_is_an_array_in_python_too():
+    from sgmcmc.stack import ROOM, room
+
+    for kind in (np.float32, np.float64):
+        assert room(kind(1.0)).dtype == kind
+        assert room(kind(1.0)).shape == (ROOM,)

@@ -23,7 +23,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     import llvmlite.binding as llvm
     import numba
 
-    from sgmcmc.engines.crew import usable_cores
+    from sgmcmc.threads import usable_cores
 
     for package in ("sgmcmc", "numba", "llvmlite", "numpy", "scipy"):
         yield package, version(package)

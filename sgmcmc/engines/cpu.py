@@ -39,7 +39,7 @@ class Buffers(NamedTuple):
     sums: Any  # float64: Σ p K'/d, Σ (θ − origin)·∇U/d, and how many of each
 
 
-@loop
+@loop(inline=True)
 def find_gradient(gradient, model, theta, rows, memory, normals, stream, step, out):
     """∇Ũ(θ) into `out`: minibatch, then the noise and the clipping that were asked for."""
     choose(gradient.minibatch, gradient.n_rows, stream, step, memory, rows)
@@ -54,7 +54,7 @@ def find_gradient(gradient, model, theta, rows, memory, normals, stream, step, o
             out[i] = min(max(out[i], -gradient.clip), gradient.clip)
 
 
-@loop
+@loop(inline=True)
 def work(theta, origin, gradient):
     """(θ − origin)·∇U/d, whose mean is T for any fixed origin; one that is near makes it less noisy."""
     total = theta[0] - theta[0]
@@ -63,14 +63,14 @@ def work(theta, origin, gradient):
     return total / like(total, theta.size)
 
 
-@loop
+@loop(inline=True)
 def copy(source, target):
     """target[:] = source, without the error message that NumPy's would have to allocate."""
     for i in range(source.size):
         target[i] = source[i]
 
 
-@loop
+@loop(inline=True)
 def is_finite(state):
     """Whether θ and ξ are finite: an infinite friction would hold θ still for ever.
 

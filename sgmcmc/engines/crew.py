@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -26,15 +25,9 @@ from sgmcmc.minibatch import memory, row_buffer
 from sgmcmc.rng import Stream
 from sgmcmc.update import noise_buffers
 
-__all__ = ["Chain", "Group", "Job", "Task", "groups", "run", "split", "usable_cores"]
+__all__ = ["Chain", "Group", "Job", "Task", "groups", "run", "split"]
 
 CHUNK_SECONDS = 0.15
-
-
-def usable_cores() -> int:
-    """How many cores this process may use: what a container or taskset leaves us, where the system can tell."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return (os.cpu_count() or 1) if affinity is None else len(affinity(0))
 
 
 @dataclass

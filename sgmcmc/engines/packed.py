@@ -50,7 +50,7 @@ class Room(NamedTuple):
     ended: Any  # per lane, how many steps of this chunk were finite
 
 
-@loop
+@loop(inline=True)
 def find_gradients(model, gradient, theta, room, row):
     """∇Ũ of all chains: the model's, its prior's, and the noise and the clipping that were asked for."""
     out, normals = room.gradient, room.gradient_noise
@@ -65,7 +65,7 @@ def find_gradients(model, gradient, theta, room, row):
             out[i] = min(max(out[i], -gradient.clip), gradient.clip)
 
 
-@loop(apart=True)
+@loop(apart=True, inline=True)
 def gather_work(theta, origin, gradient, work):
     """work += (θ − origin) ∇U, element by element."""
     for i in range(theta.size):

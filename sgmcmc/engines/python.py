@@ -14,6 +14,7 @@ from sgmcmc.kernels import kernel
 from sgmcmc.minibatch import choose
 from sgmcmc.moments import NoMoments
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
+from sgmcmc.spread import is_long, update_spread
 from sgmcmc.update import draw_momenta, update_once
 
 __all__ = ["is_finite", "run_chunk"]
@@ -70,12 +71,14 @@ def run_chunk(
     first_measured: int,
     fresh: bool,
     out: Any,
+    threads: int = 1,
 ) -> int:
-    """The steps step, step + 1, … of one chain, as `sgmcmc.engines.cpu.run_chunk` takes them.
+    """The steps step, step + 1, … of one chain, as `sgmcmc.engines.cpu.run_chunk` takes them; the update of a long
+    vector on so many threads.
 
     A KeyboardInterrupt out of the gradient ends the chunk before its step, with a state that is still finite.
     """
-    theta, recorded = state.theta, 0
+    theta, recorded, long = state.theta, 0, is_long(dynamics, state.theta.size)
     if fresh and state.p.size:
         draw_momenta(dynamics, state.p, stream)
     for t, h in enumerate(step_sizes):
@@ -89,7 +92,10 @@ def run_chunk(
         elif now > first_measured:
             buffers.sums[1] += work_done(theta, buffers.origin, buffers.gradient)
         place = (stream, np.int64(now), before, h)
-        virial = update_once(dynamics, state, buffers.gradient, buffers.noise, NoMoments(), *place)
+        if long:
+            virial = update_spread(dynamics, state, buffers.gradient, NoMoments(), *place, threads)
+        else:
+            virial = update_once(dynamics, state, buffers.gradient, buffers.noise, NoMoments(), *place)
         before = h
         if now > first_measured:
             buffers.sums[0] += virial / theta.size

@@ -176,7 +176,7 @@ def run_tasks(
 
     from tqdm import tqdm
 
-    from sgmcmc.engines.crew import usable_cores
+    from sgmcmc.threads import usable_cores
 
     files = [None if keep is None else keep / f"{_task_key(function, task)}.pickle" for task in tasks]
     kept = {k: file for k, file in enumerate(files) if file is not None and file.exists()}

@@ -9,13 +9,16 @@ from __future__ import annotations
 from sgmcmc.kinetics import momentum_law  # noqa: F401  (its implementations count, it has no names)
 from sgmcmc.kinetics.functions import (
     acceptance,
+    arrival,
     as_linear,
     as_root,
+    bounded_inverse_mass,
     curvature,
     draw,
     energy,
     fill_momenta,
     friction_flow,
+    halfway,
     inverse_mass,
     log_normaliser,
     shape_of,
@@ -25,7 +28,7 @@ from sgmcmc.kinetics.functions import (
 from sgmcmc.kinetics.gaussian import Gaussian, Overdamped
 from sgmcmc.kinetics.monomial_gamma import MonomialGamma
 from sgmcmc.kinetics.relativistic import Relativistic
-from sgmcmc.kinetics.special_forms import LinearMonomial, RootMonomial
+from sgmcmc.kinetics.special_forms import LinearMonomial, RootMonomial, asinh_flow, sinh_flow
 from sgmcmc.kinetics.tabulated import Tabulated, with_momentum_law
 
 __all__ = [
@@ -37,16 +40,21 @@ __all__ = [
     "RootMonomial",
     "Tabulated",
     "acceptance",
+    "arrival",
     "as_linear",
     "as_root",
+    "asinh_flow",
+    "bounded_inverse_mass",
     "curvature",
     "draw",
     "energy",
     "fill_momenta",
     "friction_flow",
+    "halfway",
     "inverse_mass",
     "log_normaliser",
     "shape_of",
+    "sinh_flow",
     "velocity",
     "velocity_and_excess",
     "with_momentum_law",

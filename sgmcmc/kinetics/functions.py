@@ -16,13 +16,16 @@ from sgmcmc.elementary import exp
 
 __all__ = [
     "acceptance",
+    "arrival",
     "as_linear",
     "as_root",
+    "bounded_inverse_mass",
     "curvature",
     "draw",
     "energy",
     "fill_momenta",
     "friction_flow",
+    "halfway",
     "inverse_mass",
     "log_normaliser",
     "shape_of",
@@ -117,7 +120,8 @@ def _(kinetics: Any, p: Any, temperature: Any) -> Any:
 @leaf
 def _bounded(x: Any) -> Any:
     """x, but at most 40 in size: e^±40 is as good as never and for ever, and still a float32."""
-    return (x if x < 40.0 else like(x, 40.0)) if x > -40.0 else like(x, -40.0)
+    below = like(x, 40.0) if x > 40.0 else x
+    return like(x, -40.0) if below < -40.0 else below
 
 
 @leaf
@@ -125,12 +129,32 @@ def _capped(x: Any) -> Any:
     return x if x < 1e30 else like(x, 1e30)
 
 
+# The midpoint rule for the friction flow, second order and stable for every step: q = p e^{−½ fτ K'(p)/p} is half way, then
+# p ← p e^{−fτ K'(q)/q}. Where K'(p)/p has no bound (stiff laws, near 0) it is taken as 1e30, and q is kept from 0 and infinity.
+
+
+@leaf
+def bounded_inverse_mass(kinetics: Any, p: Any) -> Any:
+    """K'(p)/p, at most 1e30."""
+    return _capped(inverse_mass(kinetics, p))
+
+
+@leaf
+def halfway(p: Any, rate_time: Any, inverse: Any) -> Any:
+    """q, from p and K'(p)/p."""
+    return p * exp(_bounded(-0.5 * rate_time * inverse))
+
+
+@leaf
+def arrival(p: Any, rate_time: Any, inverse: Any) -> Any:
+    """p after the flow, from p and K'(q)/q."""
+    return p * exp(-rate_time * inverse)
+
+
 @implements(friction_flow)
 def _(kinetics: Any, p: Any, rate_time: Any) -> Any:
-    # Second order and stable for every step: q = p e^{−½ fτ K'(p)/p} is half way, then p ← p e^{−fτ K'(q)/q}.
-    # Where K'(p)/p has no bound (stiff laws, near 0) it is taken as 1e30, and q is kept from 0 and from infinity.
-    q = p * exp(_bounded(-0.5 * rate_time * _capped(inverse_mass(kinetics, p))))
-    return p * exp(-rate_time * _capped(inverse_mass(kinetics, q)))
+    q = halfway(p, rate_time, bounded_inverse_mass(kinetics, p))
+    return arrival(p, rate_time, bounded_inverse_mass(kinetics, q))
 
 
 @implements(shape_of)

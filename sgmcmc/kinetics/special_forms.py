@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgmcmc.dispatch import implements, leaf, like
-from sgmcmc.elementary import exp, expm1, log1p, softplus, tanh
+from sgmcmc.elementary import exp, expm1, log1p_of_ordinary, softplus, tanh
 from sgmcmc.kinetics.functions import (
     as_linear,
     as_root,
@@ -26,7 +26,7 @@ from sgmcmc.kinetics.functions import (
 )
 from sgmcmc.kinetics.monomial_gamma import TINY, MonomialGamma, exponents, radial_energy
 
-__all__ = ["GeneralMonomial", "LinearMonomial", "RootMonomial"]
+__all__ = ["GeneralMonomial", "LinearMonomial", "RootMonomial", "asinh_flow", "sinh_flow"]
 
 
 class LinearMonomial(NamedTuple):
@@ -131,19 +131,40 @@ def _(kinetics: Any, p: Any, temperature: Any) -> Any:
     return v, v * v - temperature * k * inverse * (1.0 - t * t)
 
 
-@implements(friction_flow, LinearMonomial)
-def _(kinetics: Any, p: Any, rate_time: Any) -> Any:
-    # Exact: y = k|p| obeys d sinh(y)/dt = −(fk/m) sinh(y), hence w = sinh(y) e^{−λ} with λ = fτk/m and y ← asinh(w).
-    # Beyond z = y − λ = 40, asinh(w) = log(2w) is linear in z; so z is cut there and the rest added.
+# The friction flow is exact: y = k|p| obeys d sinh(y)/dt = −(fk/m) sinh(y), hence w = sinh(y) e^{−λ} with λ = fτk/m and
+# y ← asinh(w). Beyond z = y − λ = 40, asinh(w) = log(2w) is linear in z; so z is cut there and the rest added.
+
+
+@leaf
+def _parts_of_flow(kinetics: Any, p: Any, rate_time: Any) -> Any:
+    """(k, y, z cut, the rest of z)."""
     inverse = 1.0 / kinetics.mass
     k = 0.5 * kinetics.softening * inverse
     y = k * abs(p)
     z = y - rate_time * (k * inverse)
-    cut = z if z < 40.0 else like(z, 40.0)
-    w = -0.5 * exp(cut) * expm1(-2.0 * y)
-    y = (z - cut) + log1p(w + w * w / (1.0 + np.sqrt(1.0 + w * w)))
+    cut = like(z, 40.0) if z > 40.0 else z
+    return k, y, cut, z - cut
+
+
+@leaf
+def sinh_flow(kinetics: Any, p: Any, rate_time: Any) -> Any:
+    """w, the first half of the flow's formula."""
+    _k, y, cut, _rest = _parts_of_flow(kinetics, p, rate_time)
+    return -0.5 * exp(cut) * expm1(-2.0 * y)
+
+
+@leaf
+def asinh_flow(kinetics: Any, p: Any, rate_time: Any, w: Any) -> Any:
+    """p after the flow, the second half of the formula."""
+    k, _y, _cut, rest = _parts_of_flow(kinetics, p, rate_time)
+    y = rest + log1p_of_ordinary(w + w * w / (1.0 + np.sqrt(1.0 + w * w)))
     y = y * (1.0 / k)
     return -y if p < 0.0 else y
+
+
+@implements(friction_flow, LinearMonomial)
+def _(kinetics: Any, p: Any, rate_time: Any) -> Any:
+    return asinh_flow(kinetics, p, rate_time, sinh_flow(kinetics, p, rate_time))
 
 
 # --- a = 2: with q = t/s, K' = sign(p) q t²/(2m²), K'/p = q³/(2m⁴), K'' = (K'/p)(−½ + (3/2) 2x/sinh 2x) ---

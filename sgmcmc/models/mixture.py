@@ -144,32 +144,27 @@ def _(model: Any) -> Any:
 
 @implements(fill_gradients, GaussianMixture)
 def _(model: Any, theta: Any, scratch: Any, out: Any) -> None:
-    """∇U = Σ_k P(k | θ) (θ − means_k) / scales_k², divided by Σ_k at the end."""
     components, dim = model.means.shape
     largest, total = scratch[components], scratch[components + 1]
     for k in range(components):
-        if dim == 2:  # one loop instead of two, and the commonest picture
+        if dim == 2:  # one loop instead of several
             _levels_in_the_plane(model, k, theta[0], theta[1], scratch[k], largest)
         else:
-            _fill_with(scratch[k], model.log_peaks[k])
             for j in range(dim):
-                _lower(scratch[k], theta[j], model.means[k, j], 0.5 * model.precisions[k])
+                _lower(scratch[k], theta[j], model.means[k, j], 0.5 * model.precisions[k], model.log_peaks[k], j == 0)
             _raise(largest, scratch[k], k == 0)
-    _fill_with(total, model.log_peaks[0] * 0.0)
-    for j in range(dim):
-        _fill_with(out[j], model.log_peaks[0] * 0.0)
     for k in range(components):
         if dim == 2:
             _pulls_in_the_plane(model, k, scratch[k], largest, theta[0], theta[1], total, out[0], out[1])
         else:
-            _to_shares(scratch[k], largest, total)
+            _to_shares(scratch[k], largest, total, k == 0)
             for j in range(dim):
-                _pull(out[j], scratch[k], theta[j], model.means[k, j], model.precisions[k])
+                _pull(out[j], scratch[k], theta[j], model.means[k, j], model.precisions[k], k == 0)
     for j in range(dim):
         _divide(out[j], total)
 
 
-@loop(apart=True)
+@loop(apart=True, inline=True)
 def _levels_in_the_plane(model: Any, k: Any, x: Any, y: Any, level: Any, largest: Any) -> Any:
     peak, half, cx, cy = model.log_peaks[k], 0.5 * model.precisions[k], model.means[k, 0], model.means[k, 1]
     for i in range(level.size):
@@ -179,31 +174,28 @@ def _levels_in_the_plane(model: Any, k: Any, x: Any, y: Any, level: Any, largest
         largest[i] = value if (k == 0) | (value > largest[i]) else largest[i]
 
 
-@loop(apart=True)
+@loop(apart=True, inline=True)
 def _pulls_in_the_plane(
     model: Any, k: Any, level: Any, largest: Any, x: Any, y: Any, total: Any, gx: Any, gy: Any
 ) -> Any:
+    """Σ_k P(k | θ) (θ − means_k) / scales_k², still to be divided by Σ_k P."""
     precision, cx, cy = model.precisions[k], model.means[k, 0], model.means[k, 1]
-    for i in range(level.size):
-        level[i] = exp(level[i] - largest[i])
-    for i in range(level.size):
-        total[i] += level[i]
-    for i in range(level.size):
-        gx[i] += precision * level[i] * (x[i] - cx)
-    for i in range(level.size):
-        gy[i] += precision * level[i] * (y[i] - cy)
+    if k == 0:
+        for i in range(level.size):
+            share = exp(level[i] - largest[i])
+            total[i], gx[i], gy[i] = share, precision * share * (x[i] - cx), precision * share * (y[i] - cy)
+    else:
+        for i in range(level.size):
+            share = exp(level[i] - largest[i])
+            total[i] += share
+            gx[i] += precision * share * (x[i] - cx)
+            gy[i] += precision * share * (y[i] - cy)
 
 
 @loop(apart=True)
-def _fill_with(row: Any, value: Any) -> Any:
-    for i in range(row.size):
-        row[i] = value
-
-
-@loop(apart=True)
-def _lower(level: Any, x: Any, center: Any, half: Any) -> Any:
+def _lower(level: Any, x: Any, center: Any, half: Any, peak: Any, anew: Any) -> Any:
     for i in range(level.size):
-        level[i] -= half * (x[i] - center) * (x[i] - center)
+        level[i] = (peak if anew else level[i]) - half * (x[i] - center) * (x[i] - center)
 
 
 @loop(apart=True)
@@ -213,16 +205,17 @@ def _raise(largest: Any, level: Any, anew: Any) -> Any:
 
 
 @loop(apart=True)
-def _to_shares(level: Any, largest: Any, total: Any) -> Any:
+def _to_shares(level: Any, largest: Any, total: Any, anew: Any) -> Any:
     for i in range(level.size):
         level[i] = exp(level[i] - largest[i])
-        total[i] += level[i]
+        total[i] = level[i] if anew else total[i] + level[i]
 
 
 @loop(apart=True)
-def _pull(out: Any, share: Any, x: Any, center: Any, precision: Any) -> Any:
+def _pull(out: Any, share: Any, x: Any, center: Any, precision: Any, anew: Any) -> Any:
     for i in range(out.size):
-        out[i] += precision * share[i] * (x[i] - center)
+        pull = precision * share[i] * (x[i] - center)
+        out[i] = pull if anew else out[i] + pull
 
 
 @loop(apart=True)

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc.dispatch import implements, loop, open_function
 from sgmcmc.models.design import Columns, draws_of
 from sgmcmc.potentials import Model, add_energy, add_gradient, part_of_sum, sum_over_rows, sums_per_row, to_errors
+from sgmcmc.stack import ROOM, room
 
 __all__ = ["LinearPredictor", "loss", "loss_slope"]
 
@@ -73,6 +74,13 @@ def _dot(x: Any, theta: Any) -> Any:
 
 
 @loop
+def _four(rows: Any, k: Any) -> Any:
+    """The rows k … k + 3; beyond the last it is the last again."""
+    last = rows.size - 1
+    return rows[k], rows[min(k + 1, last)], rows[min(k + 2, last)], rows[min(k + 3, last)]
+
+
+@loop
 def _dot_four(x0: Any, x1: Any, x2: Any, x3: Any, theta: Any) -> Any:
     z0 = z1 = z2 = z3 = 0.0
     for j in range(theta.size):
@@ -83,13 +91,47 @@ def _dot_four(x0: Any, x1: Any, x2: Any, x3: Any, theta: Any) -> Any:
     return z0, z1, z2, z3
 
 
+@loop
+def _predict(X: Any, theta: Any, rows: Any, z: Any) -> Any:
+    """z[k] = x_k·θ, four rows at a time: four sums that do not wait for each other."""
+    for k in range(0, rows.size, 4):
+        i0, i1, i2, i3 = _four(rows, k)
+        z[k], z[k + 1], z[k + 2], z[k + 3] = _dot_four(X[i0], X[i1], X[i2], X[i3], theta)
+
+
+@loop
+def _add_rows(X: Any, rows: Any, slopes: Any, out: Any) -> Any:
+    """out += Σ slopes_k x_k, one pass over `out` for four rows; those beyond the last have slope 0."""
+    for k in range(0, rows.size, 4):
+        i0, i1, i2, i3 = _four(rows, k)
+        x0, x1, x2, x3 = X[i0], X[i1], X[i2], X[i3]
+        r0, r1, r2, r3 = slopes[k], slopes[k + 1], slopes[k + 2], slopes[k + 3]
+        for j in range(out.size):
+            out[j] += (r0 * x0[j] + r1 * x1[j]) + (r2 * x2[j] + r3 * x3[j])
+
+
 @implements(add_gradient, LinearPredictor)
 def _(model: Any, theta: Any, rows: Any, out: Any) -> None:
-    """out += Σ loss'(x_i·θ) x_i, four rows at a time.
+    """out += Σ loss'(x_i·θ) x_i, for as many rows at once as there is room for.
 
-    Four sums that do not wait for each other, and one pass over `out` for four rows: half the time of one row at a time
-    (16 rows of 25 columns in float64: 0.3 µs against 0.58).
+    First all z, then all slopes, then all sums: no row waits for the logistic function of the one before, and many are on
+    their way from memory together (1000 of 1e6 rows of 100 columns in float32: 88 µs, against 155 with four rows at a time;
+    38 if they stand one behind the other. To prefetch rows on top of this gained nothing, at any distance.)
     """
+    z = room(theta[0])
+    for first in range(0, rows.size, ROOM):
+        some = rows[first : min(first + ROOM, rows.size)]
+        _predict(model.X, theta, some, z)
+        for k in range(some.size):
+            z[k] = loss_slope(model, z[k], some[k])
+        for k in range(some.size, some.size + (-some.size) % 4):
+            z[k] = 0.0
+        _add_rows(model.X, some, z, out)
+
+
+@implements(add_gradient, LinearPredictor, device=True)
+def _(model: Any, theta: Any, rows: Any, out: Any) -> None:
+    # The same without room, which a thread of a GPU would have to take from slow memory: four rows at a time.
     fours = rows.size - rows.size % 4
     for k in range(0, fours, 4):
         i0, i1, i2, i3 = rows[k], rows[k + 1], rows[k + 2], rows[k + 3]

@@ -71,7 +71,7 @@ def _(model: Any) -> Any:
     return 0
 
 
-@open_function(on=1, inline=False, fastmath=LOOP)
+@open_function(on=1, fastmath=LOOP)
 def fill_gradients(model: Any, theta: Any, scratch: Any, out: Any) -> Any:
     """out[:, l] = the gradient of a model without data and without its prior at theta[:, l], for all chains l of a pack.
 

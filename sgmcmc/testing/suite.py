@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sgmcmc import checks
-from sgmcmc.engines.crew import usable_cores
 from sgmcmc.testing.report import Finding, Report
 from sgmcmc.testing.topics import TOPICS, Topic
+from sgmcmc.threads import usable_cores
 
 __all__ = ["Section", "require_peers", "run_peers", "run_suite"]
 

@@ -1,0 +1,57 @@
+"""Threads that help for a moment: a piece of work in numbered parts, done by the caller and a few idle helpers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+
+__all__ = ["share", "usable_cores"]
+
+
+def usable_cores() -> int:
+    """How many cores this process may use: what a container or taskset leaves us, where the system can tell."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return (os.cpu_count() or 1) if affinity is None else len(affinity(0))
+
+
+class _Helpers:
+    """The helpers of this process, who live as long as it does: to start a thread takes as long as 30,000 updates."""
+
+    pool: ThreadPoolExecutor | None = None
+    size = 0
+
+    @classmethod
+    def at_least(cls, count: int) -> ThreadPoolExecutor:
+        if cls.pool is None or cls.size < count:
+            # A pool that has become too small is left to those who still wait for it; it ends with them.
+            cls.pool, cls.size = ThreadPoolExecutor(count, thread_name_prefix="sgmcmc"), count
+        return cls.pool
+
+    @classmethod
+    def forget(cls) -> None:
+        cls.pool, cls.size = None, 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Helpers.forget)  # threads do not survive a fork
+
+
+def share(work: Callable[[int, int], None], parts: int, threads: int) -> None:
+    """work(low, high) for stretches that make up the parts 0 … parts − 1, one stretch for each thread; the first is ours.
+
+    `work` should let go of the GIL. Nothing is still running when this returns or raises, Ctrl-C included.
+    """
+    count = max(1, min(threads, parts))
+    bounds = [i * parts // count for i in range(count + 1)]
+    if count == 1:
+        work(0, parts)
+        return
+    pool = _Helpers.at_least(count - 1)
+    futures = [pool.submit(work, bounds[i], bounds[i + 1]) for i in range(1, count)]
+    try:
+        work(0, bounds[1])
+    finally:
+        wait(futures)
+    for future in futures:
+        future.result()

@@ -1,0 +1,97 @@
+"""The hot loops of the update are vectorised: vector instructions in the compiled code, and nothing of the other precision."""
+
+from __future__ import annotations
+
+import re
+
+import numba
+import numpy as np
+import pytest
+from llvmlite import binding
+
+import sgmcmc as sg
+from sgmcmc.dispatch import LOOP
+from sgmcmc.kinetics import as_linear, as_root
+from sgmcmc.letters import begin_diffusion, drift_compensated, end_diffusion, kick, rub, swing
+from sgmcmc.linking import KernelCompiler
+
+pytestmark = pytest.mark.skipif(
+    "avx2" not in binding.get_host_cpu_features().flatten(), reason="asks for AVX2 instructions"
+)
+DIM = 512
+LINEAR, ROOT, GAUSSIAN = sg.SGMGTD(0.01, a=1.0), sg.SGMGTD(0.01, a=2.0), sg.SGNHT(0.01)
+
+
+# Compiled as a kernel is, but not cached: of code that comes from the disk Numba cannot show the assembly.
+compiled = numba.njit(nogil=True, error_model="numpy", fastmath=set(LOOP), pipeline_class=KernelCompiler)
+
+
+def rub_only(dynamics, kinetics, state, normals, h):
+    rub(kinetics, dynamics.thermostat, dynamics.sigma_p, state.p, state.xi, h, normals)
+
+
+def swing_only(dynamics, kinetics, state, normals, h):
+    swing(dynamics.thermostat, dynamics.scale, kinetics, dynamics.sigma_p, h, state, normals, h, h)
+
+
+def drift_only(dynamics, kinetics, state, normals, h):
+    drift_compensated(dynamics.thermostat, kinetics, dynamics.scale, h, dynamics.sigma_p, h, state, h)
+
+
+def noise_only(dynamics, kinetics, state, normals, h):
+    end_diffusion(dynamics.scale, h, state.theta, state.pending, normals, h)
+    kick(state.p, normals, normals, dynamics.scale, h, h)
+    begin_diffusion(dynamics.thermostat, dynamics.scale, h, h, h, state, normals, h)
+
+
+def unscaled(kinetics):
+    return kinetics
+
+
+# function, sampler, form of the kinetics, least numbers of vector divisions and square roots
+CASES = {
+    "a = 1, friction": (rub_only, LINEAR, as_linear, 2, 1),
+    "a = 2, friction": (rub_only, ROOT, as_root, 2, 2),
+    "a = 1, drift": (drift_only, LINEAR, as_linear, 2, 0),
+    "a = 2, drift": (drift_only, ROOT, as_root, 2, 1),
+    "a = 1, drift, units": (drift_only, sg.SGMGTD(0.01, a=1.0, scale=np.full(DIM, 0.5)), as_linear, 2, 0),
+    "SGNHT, A O A": (swing_only, GAUSSIAN, unscaled, 1, 1),
+    "SGNHT, A O A, units": (swing_only, sg.SGNHT(0.01, scale=np.full(DIM, 0.5)), unscaled, 1, 1),
+    "noise": (noise_only, LINEAR, as_linear, 1, 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", CASES)
+def test_the_loops_of_the_update_are_vectorised(name, dtype):
+    function, sampler, form, divisions, roots = CASES[name]
+    text = assembly(function, sampler, form, dtype)
+    packed, other = ("ps", "pd") if dtype is np.float32 else ("pd", "ps")
+    assert len(re.findall(rf"\tvdiv{packed}\s.*%[yz]mm", text)) >= divisions
+    assert len(re.findall(rf"\tvsqrt{packed}\s.*%[yz]mm", text)) >= roots
+    assert len(re.findall(rf"\tvfn?m(?:add|sub)\d+{packed}\s.*%[yz]mm", text)) >= 4
+    assert not re.search(rf"\tv(?:mul|add|div|sqrt){other}\s", text)
+
+
+def assembly(function, sampler, form, dtype):
+    dynamics = sampler.dynamics(DIM, dtype)
+    arguments = (
+        dynamics,
+        form(dynamics.kinetics),
+        sampler.start(np.zeros(DIM, dtype)),
+        np.zeros(DIM, dtype),
+        dtype(0.01),
+    )
+    fresh = compiled(function)
+    fresh(*arguments)
+    return fresh.inspect_asm(fresh.signatures[0])
+
+
+def one_after_another(dynamics, kinetics, state, normals, h):
+    for i in range(1, state.p.size):
+        state.p[i] = np.sqrt(state.p[i - 1] / (h + normals[i]))
+
+
+def test_a_loop_that_cannot_be_vectorised_is_seen():
+    text = assembly(one_after_another, LINEAR, as_linear, np.float32)
+    assert not re.search(r"\tvdivps\s.*%[yz]mm", text)
