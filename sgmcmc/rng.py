@@ -1,12 +1,13 @@
 """Random numbers with an address: the names the rest of the package uses.
 
 A stream is not advanced, it is addressed: (seed, chain, step, index, purpose) leads to a number, the same whatever the
-threads, blocks, devices or interruptions. `philox` has the words, `normals` and `variates` what is made of them.
+threads, blocks, devices or interruptions. `philox` has the words, `normals`, `bulk` and `variates` what is made of them.
 """
 
 from __future__ import annotations
 
-from sgmcmc.normals import fill_normals, normal_pair, uniform
+from sgmcmc.bulk import fill_normals
+from sgmcmc.normals import normal_pair, uniform
 from sgmcmc.philox import (
     GRADIENT_NOISE,
     INIT,

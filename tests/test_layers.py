@@ -16,7 +16,7 @@ LAYERS = [
     {"kernels", "floats", "moments", "philox"},
     {"elementary"},
     {"normals"},
-    {"variates"},
+    {"bulk", "variates"},
     {"rng"},
     {"kinetics", "priors", "schedules"},
     {"thermostats"},
