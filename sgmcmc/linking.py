@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite.ir import PointerType
+from llvmlite.ir import Constant, IntType, MetaDataString, PointerType
+from llvmlite.ir.instructions import Branch, ConditionalBranch
 from numba.core import typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -75,7 +76,18 @@ class _WideLibrary(JITCodeLibrary):  # type: ignore[misc]
         for function in module.functions:
             if not function.is_declaration:
                 set.add(function.attributes, WIDE)  # llvmlite's own `add` knows the attributes without a value only
+                _one_vector_at_a_time(module, function)
         super().add_ir_module(module)
+
+
+def _one_vector_at_a_time(module: Any, function: Any) -> None:
+    """Ask for loops that take one vector per turn: LLVM's four need 32 floats, and leave fewer to be taken one by one."""
+    count = module.add_metadata([MetaDataString(module, "llvm.loop.interleave.count"), Constant(IntType(32), 1)])
+    for block in function.blocks:
+        if block.is_terminated and isinstance(block.terminator, (Branch, ConditionalBranch)):
+            loop = module.add_metadata([count, Constant(IntType(32), len(module.metadata))])
+            loop.operands = (loop, count)  # a loop is known by a node that refers to itself
+            block.terminator.set_metadata("llvm.loop", loop)
 
 
 class KernelCompiler(Compiler):  # type: ignore[misc]
