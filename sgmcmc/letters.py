@@ -37,6 +37,7 @@ from sgmcmc.kinetics import (
     sinh_flow,
     velocity_and_excess,
 )
+from sgmcmc.rng import Lanes, Row
 from sgmcmc.thermostats import FixedFriction, PerChain, PerCoordinate, account, crosstalk, friction
 
 __all__ = [
@@ -331,10 +332,22 @@ def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, di
     return 0.5 * virial
 
 
-@loop(apart=True)
-def resample_momentum(kinetics, temperature, p, stream, step, first):
+@open_function(inline=False, fastmath=LOOP, apart=True)
+def resample_momentum(stream, kinetics, temperature, p, step, first):
     """Draw p afresh from exp(−K/T), coordinate by coordinate."""
+
+
+@implements(resample_momentum)
+def _(stream, kinetics, temperature, p, step, first):
     fill_momenta(kinetics, temperature, p, stream, step, first)
+
+
+@implements(resample_momentum, Lanes)
+def _(stream, kinetics, temperature, p, step, first):
+    width = stream.chains.size
+    for index in range(p.size // width):  # row by row: the chains of a row are next to each other
+        row = p[index * width : (index + 1) * width]
+        fill_momenta(kinetics, temperature, row, Row(stream, np.int64(index)), step, 0)
 
 
 @loop(apart=True)
@@ -342,6 +355,6 @@ def refresh(kinetics, thermostat, temperature, p, loss, stream, moment):
     """R: fresh momenta; the energy that went with the old ones is entered into the thermostat's balance."""
     for i in range(p.size):
         account(thermostat, loss, i, p.size, energy(kinetics, p[i]), moment.step, moment.h)
-    fill_momenta(kinetics, temperature, p, stream, moment.step, moment.first)
+    resample_momentum(stream, kinetics, temperature, p, moment.step, moment.first)
     for i in range(p.size):
         account(thermostat, loss, i, p.size, -energy(kinetics, p[i]), moment.step, moment.h)

@@ -29,6 +29,7 @@ __all__ = [
     "THERMOSTAT",
     "USER",
     "Lanes",
+    "Row",
     "Stream",
     "philox",
     "stream",
@@ -64,6 +65,13 @@ class Lanes(NamedTuple):
     chains: Any
     shift: np.int64
     live: np.int64
+
+
+class Row(NamedTuple):
+    """One row of `Lanes`: where their chains find the numbers of one index, whatever index is asked for; that is the lane."""
+
+    lanes: Lanes
+    number: np.int64
 
 
 def stream(seed: int, chain: int = 0) -> Stream:
@@ -127,3 +135,9 @@ def _(stream: Any, step: Any, index: Any, purpose: Any, attempt: Any) -> Any:
     i, shift = np.uint64(index), np.uint64(stream.shift)
     lane = i & np.uint64(stream.chains.size - 1)
     return _words_at(stream.key0, stream.key1, stream.chains[lane], step, i >> shift, purpose, attempt)
+
+
+@implements(words, Row)
+def _(stream: Any, step: Any, index: Any, purpose: Any, attempt: Any) -> Any:
+    lanes = stream.lanes
+    return _words_at(lanes.key0, lanes.key1, lanes.chains[index], step, stream.number, purpose, attempt)

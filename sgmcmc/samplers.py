@@ -198,24 +198,32 @@ class Sampler:
         return ChainState(state, own, 0, 0.0)
 
     def start(self, theta: NDArray[Any], p: Any = None, xi: Any = None) -> State:
-        """Arrays for one chain from θ; p is 0 (still to be drawn) and ξ = σ_p, unless they are given."""
-        dtype, sizes = theta.dtype, self.sizes(theta.size)
-        bend = float(curvature(self.kinetics, 1.0)) if sizes.xi else 1.0  # a first guess at E[K''], soon forgotten
-        bend = bend if bend > 0.0 else 1.0
+        """Arrays for a chain from θ, or for many from (…, dim); p is 0 (still to be drawn) and ξ = σ_p, unless they are given."""
+        sizes = self.sizes(theta.shape[-1])
+
+        def filled(size: int, value: float = 0.0) -> NDArray[Any]:
+            return np.full((*theta.shape[:-1], size), value, theta.dtype)
+
         state = State(
             theta.copy(),
-            np.zeros(sizes.p, dtype),
-            np.full(sizes.xi, self.sigma_p, dtype),
-            np.full(sizes.center, self.sigma_p, dtype),
-            np.full(sizes.loss, self.sigma_p * self.temperature * bend, dtype),
-            np.full(sizes.bend, bend, dtype),
-            np.zeros(sizes.pending, dtype),
+            filled(sizes.p),
+            filled(sizes.xi, self.sigma_p),
+            filled(sizes.center, self.sigma_p),
+            filled(sizes.loss, self.sigma_p * self.temperature * self._first_bend),
+            filled(sizes.bend, self._first_bend),
+            filled(sizes.pending),
         )
         if p is not None:
             state.p[:] = p
         if xi is not None:
             state.xi[:] = xi
         return state
+
+    @cached_property
+    def _first_bend(self) -> float:
+        """A first guess at E[K''], soon forgotten."""
+        bend = float(curvature(self.kinetics, 1.0)) if self.sizes(1).xi else 1.0
+        return bend if bend > 0.0 else 1.0
 
     def sizes(self, dim: int) -> State:
         """The lengths of a chain's arrays; the kernels trust them."""

@@ -199,14 +199,13 @@ def _start(
         if sizes[name] == 0:
             raise ValueError(f"init[{name!r}] was given, but the sampler has no {_WORDS[name]}; leave it out")
     values = {name: _per_chain(f"init[{name!r}]", value, chains, sizes[name]) for name, value in given.items()}
-    result = []
-    for number in range(chains):
-        own = stream(seed, number)
-        extra = {name: values[name][number] for name in ("p", "xi") if name in values}
-        state = sampler.start(values["theta"][number].astype(kind), **extra)
-        chain = crew.Chain(number, own, state, 0, 0.0, out[number], np.zeros(dim, kind), fresh="p" not in values)
-        result.append(chain)
-    return result
+    extra = {name: values[name] for name in ("p", "xi") if name in values}
+    states, fresh = sampler.start(values["theta"].astype(kind), **extra), "p" not in values
+    origins = np.zeros((chains, dim), kind)
+    return [
+        crew.Chain(i, stream(seed, i), State(*(a[i] for a in states)), 0, 0.0, out[i], origins[i], fresh=fresh)
+        for i in range(chains)
+    ]
 
 
 def _per_chain(name: str, value: Any, chains: int, size: int) -> NDArray[np.float64]:

@@ -218,30 +218,6 @@ def second_difference(kinetics, p, width):
 
 
 @leaf
-def kick_width(center, temperature, back, ahead):
-    """√3 times the size √(2Dτ) of the kick of a step; half of τ is max(back, ahead)."""
-    return math.sqrt(12.0 * center * temperature * max(back, ahead))
-
-
-NARROW = 0.03  # kicks below this are small beside any well of K'', and differences would be round-off in float32
-
-
-@leaf
-def small_power_and_bend(kinetics, p, friction, temperature):
-    """ξ K'² and K''(p): `power_and_bend` in the limit of small steps."""
-    v, excess = velocity_and_excess(kinetics, p, temperature)
-    return friction * v * v, (v * v - excess) / temperature
-
-
-@leaf
-def large_power_and_bend(kinetics, p, friction, width, bend, back, ahead):
-    """`power_and_bend` of a step that is not small."""
-    begin, end = friction_flow(kinetics, p, -friction * back), friction_flow(kinetics, p, friction * ahead)
-    power = (energy(kinetics, begin) - energy(kinetics, end)) / (back + ahead)
-    return power, second_difference(kinetics, end, width) if ahead > 0.0 else bend
-
-
-@leaf
 def power_and_bend(kinetics, p, friction, center, bend, temperature, back, ahead):
     """What friction takes out of the kinetic energy per unit of time, and what noise brings for each unit of D.
 
@@ -250,10 +226,14 @@ def power_and_bend(kinetics, p, friction, center, bend, temperature, back, ahead
     h = 0.1 the limit would put the centre 2.7 % too low, and θ would be 0.7 % too hot.) The kick starts where the flow ends;
     where no flow follows, `bend`, the running mean, is left as it is.
     """
-    width = kick_width(center, temperature, back, ahead)
-    if width < NARROW:
-        return small_power_and_bend(kinetics, p, friction, temperature)
-    return large_power_and_bend(kinetics, p, friction, width, bend, back, ahead)
+    span = back + ahead
+    width = math.sqrt(12.0 * center * temperature * max(back, ahead))  # √3 √(2Dτ); half of τ is max(back, ahead)
+    if width < 0.03:  # there the limit is good enough, and differences would be round-off in float32
+        v, excess = velocity_and_excess(kinetics, p, temperature)
+        return friction * v * v, (v * v - excess) / temperature
+    begin, end = friction_flow(kinetics, p, -friction * back), friction_flow(kinetics, p, friction * ahead)
+    power = (energy(kinetics, begin) - energy(kinetics, end)) / span
+    return power, second_difference(kinetics, end, width) if ahead > 0.0 else bend
 
 
 @implements(relax, FixedFriction)
@@ -308,25 +288,6 @@ def _(thermostat, loss, i, dim, heat, step, h):
 
 
 @implements(learn, PerCoordinate)
-def _(thermostat, kinetics, temperature, floor, state, back, ahead, step):
-    # A branch within the loop would keep it from being vectorised: either no kick is wide, or both forms are computed.
-    gain, wide = learning_gain(thermostat.gamma, step), 0
-    for i in range(state.p.size):
-        wide += 0 if kick_width(state.center[i], temperature, back, ahead) < NARROW else 1
-    if wide == 0:
-        for i in range(state.p.size):
-            power, bend = small_power_and_bend(kinetics, state.p[i], state.xi[i], temperature)
-            follow(state, i, power, bend, temperature, floor, gain)
-    else:
-        for i in range(state.p.size):
-            width = kick_width(state.center[i], temperature, back, ahead)
-            small, gentle = small_power_and_bend(kinetics, state.p[i], state.xi[i], temperature)
-            large, steep = large_power_and_bend(kinetics, state.p[i], state.xi[i], width, state.bend[i], back, ahead)
-            power, bend = small if width < NARROW else large, gentle if width < NARROW else steep
-            follow(state, i, power, bend, temperature, floor, gain)
-
-
-@implements(learn, PerCoordinate, device=True)
 def _(thermostat, kinetics, temperature, floor, state, back, ahead, step):
     gain = learning_gain(thermostat.gamma, step)
     for i in range(state.p.size):

@@ -126,7 +126,7 @@ BEFORE_THE_FIRST_STEP = (1 << 48) - 1  # the address of what is drawn at the sta
 @loop
 def begin(dynamics, p, stream):
     """The momenta a chain starts with."""
-    resample_momentum(dynamics.kinetics, dynamics.temperature, p, stream, BEFORE_THE_FIRST_STEP, 0)
+    resample_momentum(stream, dynamics.kinetics, dynamics.temperature, p, BEFORE_THE_FIRST_STEP, 0)
 
 
 @kernel

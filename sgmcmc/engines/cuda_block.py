@@ -197,7 +197,7 @@ def begin_strands(common, own, lane, lanes):
     for strand in range(lane, STRANDS, lanes):
         for low in range(strand * size, n, STRANDS * size):
             p = own.state.p[low : min(low + size, n)]
-            resample_momentum(dynamics.kinetics, dynamics.temperature, p, own.stream, BEFORE_THE_FIRST_STEP, low)
+            resample_momentum(own.stream, dynamics.kinetics, dynamics.temperature, p, BEFORE_THE_FIRST_STEP, low)
 
 
 @loop

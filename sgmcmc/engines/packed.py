@@ -241,10 +241,11 @@ class Pack(Task):
         shift, live = np.int64(self.width.bit_length() - 1), np.int64(len(chains))
         self.lanes = Lanes(first.key0, first.key1, np.array(numbers, np.uint32), shift, live)
         self.state = State(*(self._zeros(n) for n in sizes))
-        for name in State._fields:
-            rows = self._rows(getattr(self.state, name))
-            for lane in range(self.width):  # lanes without a chain follow the first one
-                rows[:, lane] = getattr(chains[lane if lane < len(chains) else 0].state, name)
+        for packed_array, *own in zip(self.state, *(c.state for c in chains), strict=True):
+            if packed_array.size > 0:
+                rows = self._rows(packed_array)
+                rows[:, : len(own)] = np.stack(own, axis=1)
+                rows[:, len(own) :] = rows[:, :1]  # lanes without a chain follow the first one
         self.room = self._room(sizes)
         self.dynamics = packed(job.dynamics, self.width, self.room.virial)
         self.places, self.out = np.array(places), out
@@ -319,8 +320,8 @@ class Pack(Task):
 
     def finish(self) -> None:
         """Hand the states and the measurements over to the chains."""
+        columns = [np.ascontiguousarray(self._rows(array).T) for array in self.state]
         for lane, chain in enumerate(self.chains):
-            for name in State._fields:
-                getattr(chain.state, name)[:] = self._rows(getattr(self.state, name))[:, lane]
+            chain.state = State(*(column[lane] for column in columns))
             chain.sums[:2] = self.room.sums[:, lane]
             chain.sums[2] = max(0, chain.step - self.job.plan.first_measured - 1)
