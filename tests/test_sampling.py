@@ -493,7 +493,9 @@ def test_an_interruption_between_chunks_gives_back_the_draws_so_far(least, threa
             super().__init__(*args)
             tasks.append(self)
 
-    def wait(*args, **options):  # a thread may get no time for long: count the steps of the chain that is furthest behind
+    def wait(
+        *args, **options
+    ):  # a thread may get no time for long: count the steps of the chain that is furthest behind
         if min(chain.step for task in tasks for chain in task.chains) >= least:
             monkeypatch.undo()
             raise KeyboardInterrupt
