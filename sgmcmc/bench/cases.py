@@ -36,7 +36,7 @@ class Case(NamedTuple):
     entries: Callable[[bool], list[Config]]
 
 
-def _entry(case: str, who: str, method: str, quick: bool, **numbers: Any) -> Config:
+def _entry(case: str, who: str, method: str, quick: bool, /, **numbers: Any) -> Config:
     runs = {"runs": 3, "budget": 0.5} if quick else {"runs": MOST_RUNS, "budget": BUDGET}
     return {"case": case, "who": who, "method": method, **runs, **numbers}
 
@@ -72,9 +72,13 @@ def _wells_steps(who: str, chains: int, quick: bool) -> int:
     return 2000 if chains == 4096 else 100_000
 
 
-_SIZES = {
+_SIZES: dict[str, dict[str, Any]] = {
     "small": {"n": 1000, "d": 25, "batch": 16, "steps": 5000},
     "large": {"n": 1_000_000, "d": 100, "batch": 1000, "steps": 1000},
+}
+_QUICK_SIZES = {
+    "small": _SIZES["small"] | {"steps": 500},
+    "large": _SIZES["large"] | {"n": 20_000, "steps": 50, "h": 1.5e-4, "friction": 10.0},
 }
 
 
@@ -82,7 +86,7 @@ def _logistic(quick: bool) -> list[Config]:
     found = []
     for size, numbers in _SIZES.items():
         if quick:
-            numbers = numbers | {"n": min(numbers["n"], 20_000), "steps": 500 if size == "small" else 50}
+            numbers = _QUICK_SIZES[size]
         for chains in (1, 4):
             for method in ("sgnht",) if quick else (*METHODS, "sgmgtd"):
                 for who in ("sgmcmc", "blackjax", "sgmcmcjax", "posteriors", "numpy"):

@@ -30,6 +30,8 @@ def update(config: Config, folder: Path) -> dict[str, Any]:
     sampler = sampler_for(config["method"], UPDATE.h, UPDATE.friction)
     rng = np.random.default_rng(0)
     state = sampler.init(rng.standard_normal(config["dim"], dtype=np.float32), seed=1)
+    # ξ starts in its law, too: from a constant it takes θ several units of time to come back to its own
+    state.xi[:] = UPDATE.friction + rng.standard_normal(state.xi.size, dtype=np.float32)
     gradient = np.empty_like(state.theta)
 
     def steps(count: int) -> float:

@@ -138,7 +138,8 @@ def gaussian(config: Config, folder: Path) -> dict[str, Any]:
     """One chain on a standard normal in d dimensions; only the last state is kept."""
     d, steps = config["d"], config["steps"]
     model, sampler = sg.models.Gaussian(np.zeros(d), 1.0), sampler_for(config["method"], GAUSSIAN.h, GAUSSIAN.friction)
-    start = np.random.default_rng(1).standard_normal(d)
+    rng = np.random.default_rng(1)
+    noise = rng.standard_normal((config["runs"] + 1, 2, d))
 
     def run(seed: int) -> Any:
         return sg.sample(
@@ -148,7 +149,7 @@ def gaussian(config: Config, folder: Path) -> dict[str, Any]:
             warmup=0,
             thin=steps,
             chains=1,
-            init=start,
+            init={"theta": noise[seed, 0], "xi": GAUSSIAN.friction + noise[seed, 1]},
             dtype=config["dtype"],
             threads=config.get("threads"),
             seed=seed,

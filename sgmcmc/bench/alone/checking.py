@@ -1,7 +1,8 @@
 """Checks of accuracy: what was drawn beside what should have been, so that nobody is fast and wrong.
 
 A figure is right while it is off by no more than an allowance, for the known bias of a finite step and a noisy gradient, and
-four Monte Carlo errors of its own. Errors are those of the means of blocks: chains, and stretches of a chain, of all runs.
+four Monte Carlo errors of its own. Errors are those of the means of blocks: chains, and long stretches of a chain, of all
+runs; those of few blocks are widened as Student's t has it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .problems import WELLS
 __all__ = ["gaussian_check", "judge", "logistic_check", "normals_check", "variance_check", "wells_check"]
 
 ERRORS = 4.0
-BLOCKS = 32  # at least so many per run
+STRETCH = 2500  # records of the wells: many times as long as a chain remembers
 
 
 def judge(**figures: tuple[float, float, float, float]) -> dict[str, Any]:
@@ -61,14 +62,19 @@ def _wells_gradient(x: Any) -> Any:
 
 
 def _block_means(x: Any) -> Any:
-    """(record, chain, figure) → (block, figure): every chain in as many stretches as make BLOCKS blocks."""
-    pieces = min(-(-BLOCKS // x.shape[1]), len(x))
-    return np.concatenate([piece.mean(0) for piece in np.array_split(x, pieces)])
+    """(record, chain, figure) → (block, figure)."""
+    return np.concatenate([piece.mean(0) for piece in np.array_split(x, max(1, len(x) // STRETCH))])
 
 
 def _over_blocks(blocks: Any) -> tuple[Any, Any]:
+    """Mean over blocks and its error, so wide that ERRORS of it are as rarely exceeded as for a normal."""
+    from scipy.stats import norm, t
+
     n = len(blocks)
-    return blocks.mean(0), blocks.std(0, ddof=1) / np.sqrt(n) if n > 1 else np.full(blocks.shape[1:], np.inf)
+    if n < 2:
+        return blocks.mean(0), np.full(blocks.shape[1:], np.inf)
+    widened = float(t.isf(norm.sf(ERRORS), n - 1)) / ERRORS
+    return blocks.mean(0), widened * blocks.std(0, ddof=1) / np.sqrt(n)
 
 
 def logistic_check(runs: Sequence[Any], mean: Any, sd: Any) -> dict[str, Any]:

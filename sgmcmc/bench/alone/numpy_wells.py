@@ -31,8 +31,8 @@ def measure(config: dict[str, Any], folder: Path) -> dict[str, Any]:
         pull = precision * (share[:, :, None] * apart).sum(1)
         return pull + spread * rng.standard_normal(x.shape, dtype=kind)
 
-    def run(start: Any) -> Any:
-        rng, x = np.random.default_rng(0), start.copy()
+    def run(seed: int) -> Any:
+        rng, x = np.random.default_rng(seed), wells_start(chains, seed, dtype)
         p, xi = rng.standard_normal(x.shape, dtype=kind), np.full((chains, 1), A)
         out = np.empty((steps // WELLS.thin, chains, 2), dtype)
         for t in range(steps):
@@ -48,8 +48,7 @@ def measure(config: dict[str, Any], folder: Path) -> dict[str, Any]:
                 out[t // WELLS.thin] = x
         return out
 
-    starts = [wells_start(chains, seed, dtype) for seed in range(config["runs"])]
-    record, outputs = timed(run, starts, config["budget"], least=3)
+    record, outputs = timed(run, range(config["runs"]), config["budget"], least=3)
     return record | {
         "version": np.__version__,
         "first": 0.0,
