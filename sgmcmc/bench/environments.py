@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["NEEDS", "Environments"]
+__all__ = ["NEEDS", "OLD", "Environments"]
 
 NEEDS = {  # contestant: the distributions without which it cannot run
     "sgmcmc": ("sgmcmc",),

@@ -11,7 +11,7 @@ import numpy as np
 
 import sgmcmc as sg
 from sgmcmc.bench.alone.checking import gaussian_check, logistic_check, wells_check
-from sgmcmc.bench.alone.clock import peak_megabytes, timed
+from sgmcmc.bench.alone.clock import forget_peak, peak_megabytes, resident_megabytes, timed
 from sgmcmc.bench.alone.efficiency import THIN, compete
 from sgmcmc.bench.alone.problems import (
     GAUSSIAN,
@@ -164,7 +164,8 @@ def memory(config: Config, folder: Path) -> dict[str, Any]:
     model, sampler = sg.models.Gaussian(np.zeros(config["d"]), 1.0), sampler_for("sgnht", 0.1, 1.0)
     options: Any = {"warmup": 0, "seed": 1, "progress": False, "dtype": config["dtype"]}
     sg.sample(model, sampler, 10, chains=4, **options)  # loads the kernel
-    before = peak_megabytes()
+    forget_peak()
+    before = resident_megabytes()
     begin = time.perf_counter()
     draws = sg.sample(model, sampler, config["steps"], chains=config["chains"], **options).draws
     seconds, peak = time.perf_counter() - begin, peak_megabytes()

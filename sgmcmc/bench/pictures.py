@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sgmcmc.bench.cases import CASES
-from sgmcmc.bench.limit import NAMES, limits
+from sgmcmc.bench.limit import limits
 from sgmcmc.bench.rows import Row, contestant, figure, is_right, measured, of_case, settings
 from sgmcmc.plots import COLOURS, blank_figure, dress
 
@@ -20,6 +20,9 @@ _AXES = {
     "batch": ("batch (N = 10,000, d = 25)", "µs per step"),
     "chains": ("chains on the five wells", "ns per chain-step"),
 }
+
+
+_WRONG, _PAPER = "xxx", {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85}
 
 
 def draw_all(rows: list[Row], out: Path) -> dict[str, Path]:
@@ -42,6 +45,11 @@ def _colour(name: str) -> str:
     return COLOURS[order.get(base, len(COLOURS) - 1)]
 
 
+def _plain(value: float) -> str:
+    """A number without powers of ten."""
+    return f"{value:.2g}" if value < 100 else f"{value:,.0f}"
+
+
 def _panels(rows: list[Row], key: Callable[[Row], str], width: float, height: float) -> Any:
     """One panel of bars per value of `key`; bars of one setting stand together."""
     groups: dict[str, list[Row]] = {}
@@ -51,45 +59,49 @@ def _panels(rows: list[Row], key: Callable[[Row], str], width: float, height: fl
     axes = figure_.subplots(len(groups), 1, squeeze=False)[:, 0]
     for axis, (title, own) in zip(axes, groups.items(), strict=True):
         _bars(axis, own, title)
-    handles = dict(zip(*reversed(_legend(axes)), strict=True))
-    figure_.legend(handles.values(), handles.keys(), loc="outside lower center", ncol=4, frameon=False, fontsize=9)
+    handles = _legend(rows)
+    figure_.legend(handles=handles, loc="outside lower center", ncol=4, frameon=False, fontsize=9)
     return figure_
 
 
-def _legend(axes: Any) -> tuple[list[Any], list[str]]:
-    handles, labels = [], []
-    for axis in axes:
-        more, names = axis.get_legend_handles_labels()
-        handles += more
-        labels += names
-    return handles, labels
+def _legend(rows: list[Row]) -> list[Any]:
+    from matplotlib.patches import Patch
+
+    names = dict.fromkeys(contestant(r) for r in rows)
+    found = [Patch(facecolor=_colour(n), hatch=_hatch(n), edgecolor="white", label=n) for n in names]
+    if not all(is_right(r) for r in rows):
+        found.append(Patch(facecolor="#BBBBBB", hatch=_WRONG, edgecolor="white", label="wrong draws"))
+    return found
+
+
+def _hatch(name: str) -> str:
+    """Two of one library's generators in one picture."""
+    return "//" if name.endswith(("SFC64", "rbg")) else ""
 
 
 def _bars(axis: Any, rows: list[Row], title: str) -> None:
+    """Groups of bars on a logarithmic scale; crosses over a bar say that its draws were wrong."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
     unit, names = CASES[rows[0]["case"]].unit, list(dict.fromkeys(contestant(r) for r in rows))
     groups = settings(rows)
-    width = 0.8 / len(names)
-    for i, name in enumerate(names):
-        own = [(x, r) for x, group in enumerate(groups.values()) for r in group if contestant(r) == name]
-        places = [x + (i - 0.5 * (len(names) - 1)) * width for x, _ in own]
-        heights = [figure(r) for _, r in own]
-        hatch = ["" if is_right(r) else "xx" for _, r in own]
-        second = "//" if name.endswith(("SFC64", "rbg")) else ""
-        axis.bar(
-            places,
-            heights,
-            0.92 * width,
-            color=_colour(name),
-            label=name,
-            hatch=[h or second for h in hatch],
-            edgecolor="white",
-        )
-        for x, y in zip(places, heights, strict=True):
-            axis.text(x, y, f"{y:.2g}" if y < 100 else f"{y:.0f}", ha="center", va="bottom", fontsize=6, rotation=90)
+    width = 0.84 / len(names)
+    for x, group in enumerate(groups.values()):
+        for i, row in enumerate(group):
+            place, height, name = x + (i - 0.5 * (len(group) - 1)) * width, figure(row), contestant(row)
+            hatch = _hatch(name) if is_right(row) else _WRONG
+            axis.bar(place, height, 0.92 * width, color=_colour(name), hatch=hatch, edgecolor="white")
+            text = _plain(height)
+            axis.text(place, 1.05 * height, text, ha="center", va="bottom", fontsize=7, rotation=90)
+    heights = [figure(r) for r in rows]
     axis.set_yscale("log")
-    axis.set_ylim(top=axis.get_ylim()[1] * 4.0)
-    axis.set_xticks(range(len(groups)), [_short(where, title) for where in groups], fontsize=8)
-    axis.set_ylabel(f"{unit.label}\n({'higher' if unit.is_rate else 'lower'} is better)", fontsize=8)
+    axis.set_ylim(min(heights) / 2.5, max(heights) * 5.0)
+    axis.set_xlim(-0.6, len(groups) - 0.4)
+    axis.set_xticks(range(len(groups)), [_short(where, title) for where in groups])
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
+    axis.yaxis.set_minor_formatter(NullFormatter())
+    label = {"seconds": "s", "installed size": "MB"}.get(title, unit.label)
+    axis.set_ylabel(f"{label}\n({'higher' if unit.is_rate else 'lower'} is better)", fontsize=8)
     dress(axis, title, "")
 
 
@@ -112,7 +124,7 @@ def _normals(rows: list[Row]) -> Any:
 
 
 def _start(rows: list[Row]) -> Any:
-    names = {"installed": "installed size, MB"}
+    names = {"installed": "installed size"}
     return _panels(rows, lambda r: names.get(r["method"], "seconds"), 8.0, 3.2)
 
 
@@ -127,8 +139,10 @@ def _update(rows: list[Row]) -> Any:
         if group[0]["method"] in limit:
             level = limit[group[0]["method"]]
             axis.hlines(level, x - 0.42, x + 0.42, color="#333333", ls="--", lw=1.5)
-            axis.text(x + 0.42, level, f" limit {level:.2g}", fontsize=7, va="center")
-    return drawn if NAMES else None
+            axis.text(x + 0.42, level, f"limit {level:.2g}", fontsize=7, va="center", ha="right", bbox=_PAPER)
+    lowest = min([*limit.values(), axis.get_ylim()[0]])
+    axis.set_ylim(bottom=0.6 * lowest)
+    return drawn
 
 
 def _efficiency(rows: list[Row]) -> Any:
@@ -138,8 +152,8 @@ def _efficiency(rows: list[Row]) -> Any:
     axis = drawn.subplots()
     for y, row in enumerate(ranked):
         value = figure(row)
-        axis.barh(y, value, color=_colour(row["who"]), hatch="" if is_right(row) else "xx", edgecolor="white")
-        axis.text(value, y, f" {value:.3g}{'' if is_right(row) else ', not accurate'}", va="center", fontsize=8)
+        axis.barh(y, value, color=_colour(row["who"]), hatch="" if is_right(row) else _WRONG, edgecolor="white")
+        axis.text(value, y, f" {_plain(value)}{'' if is_right(row) else ', not accurate'}", va="center", fontsize=8)
     axis.set_yticks(range(len(ranked)), [contestant(r) for r in ranked], fontsize=8)
     axis.set_xscale("log")
     axis.set_xlim(right=axis.get_xlim()[1] * 3.0)
@@ -149,12 +163,16 @@ def _efficiency(rows: list[Row]) -> Any:
 
 
 def _scaling(rows: list[Row]) -> Any:
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
     lines = [r for r in rows if r["axis"] in _AXES]
     if not lines:
         return None
     drawn = blank_figure(10.0, 7.4)
     for axis, (name, (across, up)) in zip(drawn.subplots(2, 2).ravel(), _AXES.items(), strict=True):
         own = [r for r in lines if r["axis"] == name]
+        if not own:
+            continue
         scale = 1e-3 if up.startswith("µs") else 1.0
         for who, marker in (("sgmcmc", "o"), ("blackjax", "s")):
             points = sorted((r["at"], scale * figure(r)) for r in own if r["who"] == who)
@@ -162,6 +180,11 @@ def _scaling(rows: list[Row]) -> Any:
                 axis.loglog(*zip(*points, strict=True), color=_colour(who), marker=marker, ms=5, lw=1.5, label=who)
         dress(axis, "", "")
         axis.set(xlabel=across, ylabel=up)
+        heights = [scale * figure(r) for r in own]
+        axis.set_ylim(min(heights) / 3.0, max(heights) * 3.0)  # so that what is constant looks constant
+        for side in (axis.xaxis, axis.yaxis):
+            side.set_minor_formatter(NullFormatter())
+            side.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
         axis.legend(frameon=False, fontsize=8)
     return drawn
 

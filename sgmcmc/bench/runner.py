@@ -16,7 +16,7 @@ from typing import Any
 
 from sgmcmc.bench.alone.run import file_of
 from sgmcmc.bench.cases import Config
-from sgmcmc.bench.environments import Environments
+from sgmcmc.bench.environments import OLD, Environments
 from sgmcmc.bench.references import prepare, prepare_start
 
 __all__ = ["forget", "kept_in", "run_entries"]
@@ -116,12 +116,12 @@ def _measure(entry: Config, folder: Path, environments: Environments) -> Row:
 
 
 def _environment(entry: Config) -> dict[str, str]:
-    """Ours must be importable wherever it is; two host devices for the tuned BlackJAX."""
+    """Ours is importable wherever it is, our path is not that of an older Python, the tuned BlackJAX has two devices."""
     environment = dict(os.environ)
     if entry["who"] == "sgmcmc":
         paths = [str(HERE.parents[1]), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p != "")
-    else:
+    if entry["who"] in OLD:
         environment.pop("PYTHONPATH", None)
     if entry["who"] == "blackjax+tuned":
         environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"

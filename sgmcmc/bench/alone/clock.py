@@ -7,10 +7,11 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Watch", "peak_megabytes", "stay_on", "timed"]
+__all__ = ["Watch", "forget_peak", "peak_megabytes", "resident_megabytes", "stay_on", "timed"]
 
 
 class Watch:
@@ -55,9 +56,29 @@ def timed(
 
 
 def peak_megabytes() -> float:
-    """The largest resident memory of this process so far."""
+    """The largest resident memory of this process so far, or since `forget_peak`."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+    return _status("VmHWM") or (peak / 2**20 if sys.platform == "darwin" else peak / 2**10)
+
+
+def resident_megabytes() -> float:
+    """What is resident now; the peak where the system does not tell."""
+    return _status("VmRSS") or peak_megabytes()
+
+
+def forget_peak() -> None:
+    """Begin anew with the peak, where the system allows it: compiling may have taken more than the run that follows."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _status(name: str) -> float:
+    """A line of Linux's /proc/self/status in MiB, 0 elsewhere."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 2**10 for line in lines if line.startswith(f"{name}:")), 0.0)
 
 
 def stay_on(threads: int | None) -> None:
