@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
-from sgmcmc.commands import demo, info, reproduce, validate
+from sgmcmc.commands import bench, demo, info, reproduce, validate
 from sgmcmc.commands.arguments import Run
 
 __all__ = ["main"]
@@ -48,4 +48,5 @@ _COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], Run], str]] = {
     "demo": (demo.declare, "sample a potential with five wells by five samplers and draw what they found"),
     "reproduce": (reproduce.declare, "run an experiment of the paper, from tuning to tables and pictures"),
     "validate": (validate.declare, "prove that the samplers draw from the right law, and write a report"),
+    "bench": (bench.declare, "time this package and its peers on the same work, and check what they drew"),
 }

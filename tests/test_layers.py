@@ -35,6 +35,7 @@ LAYERS = [
     {"__init__"},
     {"testing"},
     {"experiments"},
+    {"bench"},
     {"commands"},
     {"cli"},
     {"__main__"},

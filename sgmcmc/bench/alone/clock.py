@@ -1,0 +1,91 @@
+"""The clock: several runs of the same thing, with what else the machine was doing meanwhile."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Watch", "forget_peak", "peak_megabytes", "resident_megabytes", "stay_on", "timed"]
+
+
+class Watch:
+    """The share of the machine that other processes used since it was started; NaN where the system does not tell."""
+
+    def __init__(self) -> None:
+        self.begin, self.busy = time.perf_counter(), _busy()
+
+    def others(self) -> float:
+        (all_0, own_0), (all_1, own_1) = self.busy, _busy()
+        wall = max(time.perf_counter() - self.begin, 1e-9) * (os.cpu_count() or 1)
+        return max(0.0, (all_1 - all_0) - (own_1 - own_0)) / wall
+
+
+def _busy() -> tuple[float, float]:
+    """Seconds of processor time: of everybody, and of this process with its children."""
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    own = sum(u.ru_utime + u.ru_stime for u in usage)
+    try:
+        fields = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    except (OSError, ValueError):
+        return float("nan"), own
+    idle = fields[3] + fields[4]
+    return (sum(fields) - idle) / os.sysconf("SC_CLK_TCK"), own
+
+
+def timed(
+    run: Callable[[Any], Any], inputs: Iterable[Any], budget: float, least: int = 5
+) -> tuple[dict[str, Any], list[Any]]:
+    """Run once per input, each timed; stop after `budget` seconds, but not before `least` runs.
+
+    Gives back {"seconds", "others"} and what the runs returned.
+    """
+    watch, seconds, outputs = Watch(), [], []
+    for value in inputs:
+        begin = time.perf_counter()
+        outputs.append(run(value))
+        seconds.append(time.perf_counter() - begin)
+        if len(seconds) >= least and time.perf_counter() - watch.begin > budget:
+            break
+    return {"seconds": seconds, "others": watch.others()}, outputs
+
+
+def peak_megabytes() -> float:
+    """The largest resident memory of this process so far, or since `forget_peak`."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return _status("VmHWM") or (peak / 2**20 if sys.platform == "darwin" else peak / 2**10)
+
+
+def resident_megabytes() -> float:
+    """What is resident now; the peak where the system does not tell."""
+    return _status("VmRSS") or peak_megabytes()
+
+
+def forget_peak() -> None:
+    """Begin anew with the peak, where the system allows it: compiling may have taken more than the run that follows."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _status(name: str) -> float:
+    """A line of Linux's /proc/self/status in MiB, 0 elsewhere."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 2**10 for line in lines if line.startswith(f"{name}:")), 0.0)
+
+
+def stay_on(threads: int | None) -> None:
+    """Keep this process on so many cores, where the system allows it; libraries that count cores follow."""
+    if threads is None:
+        return
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = str(threads)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:threads]))
