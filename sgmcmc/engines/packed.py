@@ -44,9 +44,8 @@ class Room(NamedTuple):
     rows: Any  # views of θ and of the gradient with a row per coordinate
     scratch: Any  # (rows, lanes)
     origin: Any  # θ when recording began
-    virial: Any  # Σ τ p K'(p) since it was last added up
-    work: Any  # Σ (θ − origin) ∇U, the same
-    sums: Any  # (2, lanes), float64: Σ p K'/d and Σ (θ − origin)·∇U/d
+    virial: Any  # Σ τ p K'(p) of this step
+    sums: Any  # (Σ p K', Σ (θ − origin) ∇U) in float64: they do not depend on where chunks begin
     ended: Any  # per lane, how many steps of this chunk were finite
 
 
@@ -66,31 +65,25 @@ def find_gradients(model, gradient, theta, room, row):
 
 
 @loop(apart=True, inline=True)
-def gather_work(theta, origin, gradient, work):
-    """work += (θ − origin) ∇U, element by element."""
+def gather_work(theta, origin, gradient, total):
+    """total += (θ − origin) ∇U, element by element."""
     for i in range(theta.size):
-        work[i] += (theta[i] - origin[i]) * gradient[i]
+        total[i] += np.float64((theta[i] - origin[i]) * gradient[i])
 
 
-@loop
+@loop(apart=True, inline=True)
+def gather_virial(virial, total, h):
+    """total += p K'(p), of which a step of size h has left h times as much in `virial`."""
+    per_step = np.float64(1) / np.float64(h) if h > 0 else np.float64(0)
+    for i in range(virial.size):
+        total[i] += np.float64(virial[i]) * per_step
+
+
+@loop(apart=True, inline=True)
 def clear(array):
     """array[:] = 0."""
     for i in range(array.size):
         array[i] = 0.0
-
-
-@loop
-def add_up(room, h):
-    """Add what was measured in steps of size h up over the coordinates, and begin anew."""
-    lanes = room.sums.shape[1]
-    dim = room.work.size // lanes
-    per_step = 1.0 / (h * dim) if h > 0.0 else 0.0
-    for i in range(room.virial.size):
-        room.sums[0, i % lanes] += per_step * room.virial[i]
-    for i in range(room.work.size):
-        room.sums[1, i % lanes] += room.work[i] / dim
-    clear(room.virial)
-    clear(room.work)
 
 
 @loop
@@ -143,16 +136,13 @@ def run_steps(
     Steps listed in `kept` are recorded in out[place], one for each chain. How far a lane came is left in room.ended.
     """
     theta, batch = state.theta, room.noise.theta.shape[0]
-    recorded, measured = 0, 0
+    recorded = 0
     for lane in range(room.ended.size):
         room.ended[lane] = step_sizes.size
     if fresh:
         begin(dynamics, state.p, lanes)
     for t in range(step_sizes.size):
         now, h, row = step + t, step_sizes[t], t % batch
-        if measured > 0 and (row == 0 or h != before):
-            add_up(room, before)
-            measured = 0
         if row == 0:
             count = min(batch, step_sizes.size - t)
             fill_noise(dynamics, room.noise, count, lanes, now, 0)
@@ -162,19 +152,17 @@ def run_steps(
         if now == first_measured:
             copy(theta, room.origin)
         elif now > first_measured:
-            gather_work(theta, room.origin, room.gradient, room.work)
-            measured += 1
+            gather_work(theta, room.origin, room.gradient, room.sums[1])
+        clear(room.virial)
         update(dynamics, state, room.gradient, room.noise, row, lanes, now, before, h)
-        if now == first_measured:
-            clear(room.virial)
+        if now > first_measured:
+            gather_virial(room.virial, room.sums[0], h)
         before = h
         if not is_finite(state) and bury(state, room, lanes.live, t, h - h):
             break
         if recorded < kept.size and kept[recorded] == now:
             record(theta, places, recorded, out)
             recorded += 1
-    if measured > 0:
-        add_up(room, before)
 
 
 @kernel
@@ -271,8 +259,7 @@ class Pack(Task):
             np.zeros((int(scratch_rows(self.job.model)), self.width), self.job.dtype),
             self._zeros(self.dim),
             self._zeros(sizes.p),
-            self._zeros(self.dim),
-            np.zeros((2, self.width)),
+            (np.zeros(sizes.p * self.width), np.zeros(self.dim * self.width)),
             np.zeros(self.width, np.int64),
         )
 
@@ -321,7 +308,8 @@ class Pack(Task):
     def finish(self) -> None:
         """Hand the states and the measurements over to the chains."""
         columns = [np.ascontiguousarray(self._rows(array).T) for array in self.state]
+        virial, work = (self._rows(total).sum(axis=0) / self.dim for total in self.room.sums)
         for lane, chain in enumerate(self.chains):
             chain.state = State(*(column[lane] for column in columns))
-            chain.sums[:2] = self.room.sums[:, lane]
+            chain.sums[:2] = virial[lane], work[lane]
             chain.sums[2] = max(0, chain.step - self.job.plan.first_measured - 1)
