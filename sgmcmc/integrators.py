@@ -24,6 +24,7 @@ from sgmcmc.letters import (
     at,
     begin_diffusion,
     compensate,
+    count_drift,
     drift,
     drift_compensated,
     end_diffusion,
@@ -170,6 +171,7 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
             thermostats.learn(thermostat, kinetics, temperature, floor, state, 0.5 * h, 0.5 * h, moment.step)
         if half == 1 and resampling:
             refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
+        count_drift(thermostat, h - h, like(h, 1))
         virial = drift(thermostat, kinetics, scale, temperature, theta, p, xi, 0.5 * h)
     if (learning or resampling) and dynamics.sigma_theta > 0.0:
         compensate(kinetics, thermostat, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
@@ -199,6 +201,7 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
                 thermalise(kinetics, thermostat, sigma_p, p, xi, noise.p, h, diffusion)
         if learning and half == 1:  # after O and, below, before it: the mean of the two is the middle
             thermostats.learn(thermostat, kinetics, temperature, floor, state, flow, h - h, moment.step)
+        count_drift(thermostat, like(h, half), like(h, 0.5))
         virial += 0.5 * drift(thermostat, kinetics, scale, temperature, theta, p, xi, 0.5 * h)
         if learning and half == 0:
             thermostats.learn(thermostat, kinetics, temperature, floor, state, h - h, flow, moment.step)

@@ -44,6 +44,7 @@ __all__ = [
     "Units",
     "begin_diffusion",
     "compensate",
+    "count_drift",
     "drift",
     "drift_compensated",
     "end_diffusion",
@@ -195,6 +196,19 @@ def _(kinetics):
 @open_function(fastmath=LOOP, apart=True)
 def drift(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
     """A: θ and ξ move while p stands still. Gives back Σ p K'(p), whose mean is T per coordinate."""
+
+
+@open_function
+def count_drift(thermostat, kept, share):
+    """Say how much the next drift counts where a step has two: `kept` of what was measured before it, and `share` of its own.
+
+    For thermostats that keep Σ p K'(p) themselves; what `drift` gives back is weighted by who called it.
+    """
+
+
+@implements(count_drift)
+def _(thermostat, kept, share):
+    return None
 
 
 @implements(drift, FixedFriction)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.dispatch import implements
+from sgmcmc.dispatch import implements, like
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, SymmetricSplitting
 from sgmcmc.kinetics import Overdamped, velocity_and_excess
-from sgmcmc.letters import Units, at, drift, drift_compensated, swing, thermalised
+from sgmcmc.letters import Units, at, count_drift, drift, drift_compensated, swing, thermalised
 from sgmcmc.thermostats import FixedFriction, PerCoordinate, crosstalk
 
 __all__ = ["LARGEST", "packable", "packed"]
@@ -37,16 +37,17 @@ def packable(dynamics: Dynamics, dim: int) -> bool:
 
 
 def packed(dynamics: Dynamics, width: int, virial: NDArray[Any]) -> Dynamics:
-    """The same dynamics for a pack; `virial` takes up τ p K'(p) of every drift of length τ."""
+    """The same dynamics for a pack; `virial` takes up p K'(p) of every step."""
     scale, thermostat = dynamics.scale, dynamics.thermostat
     if isinstance(scale, Units):
         scale = Units(np.repeat(scale.values, width))
     kind: Any = PackedPerCoordinate if isinstance(thermostat, PerCoordinate) else PackedFriction
-    return dynamics._replace(scale=scale, thermostat=kind._make((*thermostat, virial)))
+    return dynamics._replace(scale=scale, thermostat=kind._make((*thermostat, virial, np.ones(2, virial.dtype))))
 
 
 class _PackedFriction(NamedTuple):
     virial: Any
+    weights: Any  # how the next drift counts
 
 
 class PackedFriction(_PackedFriction, FixedFriction):  # type: ignore[misc]
@@ -59,6 +60,7 @@ class _PackedPerCoordinate(NamedTuple):
     gamma: float
     adaptive: float
     virial: Any
+    weights: Any
 
 
 class PackedPerCoordinate(_PackedPerCoordinate, PerCoordinate):  # type: ignore[misc]
@@ -67,24 +69,40 @@ class PackedPerCoordinate(_PackedPerCoordinate, PerCoordinate):  # type: ignore[
     __slots__ = ()
 
 
+def _count_drift(thermostat, kept, share):
+    thermostat.weights[0] = kept
+    thermostat.weights[1] = share
+
+
+for _kind in (PackedFriction, PackedPerCoordinate):
+    implements(count_drift, _kind)(_count_drift)
+
+
 @implements(drift, PackedFriction)
 def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
-    virial = thermostat.virial
+    virial, kept, share = thermostat.virial, thermostat.weights[0], thermostat.weights[1]
     for i in range(p.size):
         v, _excess = velocity_and_excess(kinetics, p[i], temperature)
         theta[i] += tau * at(scale, i) * v
-        virial[i] += tau * p[i] * v
+        virial[i] = kept * virial[i] + share * (p[i] * v)
     return tau - tau
 
 
 @implements(drift, PackedPerCoordinate)
 def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
-    virial, rate = thermostat.virial, tau * thermostat.gamma
+    virial, kept, share, rate = thermostat.virial, thermostat.weights[0], thermostat.weights[1], tau * thermostat.gamma
     for i in range(p.size):
         v, excess = velocity_and_excess(kinetics, p[i], temperature)
         theta[i] += tau * at(scale, i) * v
         xi[i] += rate * excess
-        virial[i] += tau * p[i] * v
+        virial[i] = kept * virial[i] + share * (p[i] * v)
+    return tau - tau
+
+
+@implements(drift_compensated, PackedFriction)
+def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau):
+    count_drift(thermostat, tau - tau, like(tau, 1))
+    drift(thermostat, kinetics, scale, temperature, state.theta, state.p, state.xi, tau)
     return tau - tau
 
 
@@ -97,7 +115,7 @@ def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau
         c = crosstalk(thermostat, sigma_theta, sigma_p, state.center, i)
         theta[i] += tau * at(scale, i) * (1.0 - 2.0 * c) * v
         xi[i] += rate * excess
-        virial[i] += tau * p[i] * v
+        virial[i] = p[i] * v
     return tau - tau
 
 
@@ -108,7 +126,7 @@ def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, di
         v, _excess = velocity_and_excess(kinetics, p[i], temperature)
         q = thermalised(kinetics, p[i], tau * sigma_p, normals[i], variance)
         w, _excess = velocity_and_excess(kinetics, q, temperature)
-        virial[i] += 0.5 * tau * (p[i] * v + q * w)
+        virial[i] = 0.5 * (p[i] * v + q * w)
         theta[i] += 0.5 * tau * at(scale, i) * (v + w)
         p[i] = q
     return tau - tau
@@ -123,7 +141,7 @@ def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, di
         f = xi[i] + rate * excess
         q = thermalised(kinetics, p[i], tau * f, normals[i], variance)
         w, more = velocity_and_excess(kinetics, q, temperature)
-        virial[i] += 0.5 * tau * (p[i] * v + q * w)
+        virial[i] = 0.5 * (p[i] * v + q * w)
         theta[i] += 0.5 * tau * at(scale, i) * (v + w)
         p[i] = q
         xi[i] = f + rate * more

@@ -11,7 +11,7 @@ import pytest
 
 import sgmcmc as sg
 from sgmcmc import samplers
-from sgmcmc.engines import crew
+from sgmcmc.engines import crew, packed
 from sgmcmc.kinetics import MonomialGamma
 from sgmcmc.potentials import PythonPotential
 
@@ -344,6 +344,7 @@ def nothing_runs(monkeypatch):
         raise AssertionError("a kernel was called before the input was checked")
 
     monkeypatch.setattr(crew.Job, "advance", fail)
+    monkeypatch.setattr(packed.Pack, "advance", fail)
     monkeypatch.setattr(samplers, "update_once", fail)
     monkeypatch.setattr(samplers, "draw_momenta", fail)
 

@@ -25,6 +25,9 @@ SAMPLERS = {
     "SGLD, Euler": sg.SGLD(0.05, integrator=sg.integrators.Euler()),
     "SGHMC": sg.SGHMC(0.1, friction=1.0),
     "SGNHT": sg.SGNHT(0.1),
+    "SGNHT, resampled": sg.Sampler(
+        0.1, thermostat=sg.thermostats.NoseHoover(1.0), sigma_xi=0.2, sigma_theta=0.1, resample_momentum=4, scale=0.5
+    ),
     "SGMGT": sg.SGMGT(0.05, a=1, resample_momentum=7),
     "SGMGT-D": sg.SGMGTD(0.05, a=2, resample_momentum=5, resample_thermostat=11),
     "SGMGT-D, a = 1.5": sg.SGMGTD(0.05, a=1.5, scale=np.array([0.5, 2.0])),

@@ -44,7 +44,7 @@ class Room(NamedTuple):
     rows: Any  # views of θ and of the gradient with a row per coordinate
     scratch: Any  # (rows, lanes)
     origin: Any  # θ when recording began
-    virial: Any  # Σ τ p K'(p) of this step
+    virial: Any  # p K'(p) of this step
     sums: Any  # (Σ p K', Σ (θ − origin) ∇U) in float64: they do not depend on where chunks begin
     ended: Any  # per lane, how many steps of this chunk were finite
 
@@ -72,18 +72,10 @@ def gather_work(theta, origin, gradient, total):
 
 
 @loop(apart=True, inline=True)
-def gather_virial(virial, total, h):
-    """total += p K'(p), of which a step of size h has left h times as much in `virial`."""
-    per_step = np.float64(1) / np.float64(h) if h > 0 else np.float64(0)
+def gather_virial(virial, total):
+    """total += p K'(p), which a step has left in `virial`."""
     for i in range(virial.size):
-        total[i] += np.float64(virial[i]) * per_step
-
-
-@loop(apart=True, inline=True)
-def clear(array):
-    """array[:] = 0."""
-    for i in range(array.size):
-        array[i] = 0.0
+        total[i] += np.float64(virial[i])
 
 
 @loop
@@ -153,10 +145,9 @@ def run_steps(
             copy(theta, room.origin)
         elif now > first_measured:
             gather_work(theta, room.origin, room.gradient, room.sums[1])
-        clear(room.virial)
         update(dynamics, state, room.gradient, room.noise, row, lanes, now, before, h)
         if now > first_measured:
-            gather_virial(room.virial, room.sums[0], h)
+            gather_virial(room.virial, room.sums[0])
         before = h
         if not is_finite(state) and bury(state, room, lanes.live, t, h - h):
             break
