@@ -27,6 +27,7 @@ from numba import types
 from numba.core import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
+from numba.core.typing import signature
 
 from sgmcmc.dispatch import LOOP, OpenFunction, open_functions
 from sgmcmc.linking import KernelCompiler
@@ -88,7 +89,14 @@ class ContentCache:
 
 
 class _KernelCache(ContentCache, FunctionCache):  # type: ignore[misc]
-    pass
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for these very types, by their content.
+
+        A class that a script defines is kept by value, and comes back as another class of the same content. Under the types of
+        that class no call would find the kernel: each would load it again, until the memory is full.
+        """
+        found = super().load_overload(sig, target_context)
+        return None if found is None else found._replace(signature=signature(found.signature.return_type, *sig))
 
 
 def package_fingerprint() -> bytes:

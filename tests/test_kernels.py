@@ -145,3 +145,30 @@ def test_a_flushed_cache_is_empty(tmp_path):
     assert cache.load("a" * 64) == 1
     cache.flush()
     assert cache.load("a" * 64) is None
+
+
+OF_THE_SCRIPT = """
+from typing import NamedTuple
+from kernels_of_mine import apply
+from parts import change
+from sgmcmc.dispatch import implements
+
+class Mine(NamedTuple):
+    by: float
+
+@implements(change, Mine)
+def _(rule, x):
+    return x + rule.by
+
+for x in (5.0, 6.0, 7.0):
+    found = apply(Mine(3.0), x)
+print(found, sum(apply.stats.cache_hits.values()))
+assert len(apply.overloads) == 1, "a call did not find what the one before it had loaded"
+"""
+
+
+def test_a_kernel_for_a_class_of_the_script_is_loaded_once_and_not_for_every_call(project):
+    """Such a class is kept by value: what is loaded belongs to a copy of it, and would be loaded again for every call."""
+    (project / "script.py").write_text(OF_THE_SCRIPT)
+    assert run(project) == (10.0, 0)
+    assert run(project) == (10.0, 1)
