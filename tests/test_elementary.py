@@ -145,6 +145,37 @@ def test_sine_and_cosine_of_an_eighth_turn_are_within_one_and_a_half_ulp(precisi
         assert ulps(c, [mpmath.cos(a) for a in angles], precision).max() <= 1.5
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_sine_and_cosine_of_many_turns_are_within_two_ulp(precision):
+    t = np.concatenate([np.linspace(-3.0, 3.0, 3001), [0.25, 0.5, 0.75, 1e-30, -1e-30, 1000.3, -99_999.7, 1e6 / 3]])
+    t = t.astype(precision)
+
+    @numba.njit(error_model="numpy")
+    def both(t, s, c):
+        for i in range(t.size):
+            s[i], c[i] = elementary.sin_cos_turns(t[i])
+
+    s, c = np.empty_like(t), np.empty_like(t)
+    both(t, s, c)
+    with mpmath.workdps(40):
+        angles = [2 * mpmath.pi * mpmath.mpf(float(v)) for v in t]
+        rough = [precision(2 * np.pi) * v for v in t]  # an angle in radians has lost what the test looks at
+        zeros = np.array([abs(mpmath.sin(a)) < 1e-20 or abs(mpmath.cos(a)) < 1e-20 for a in angles])
+        wanted = [mpmath.sin(a) for a in angles], [mpmath.cos(a) for a in angles]
+        errors = [
+            ulps(x[~zeros], [w for w, z in zip(y, zeros, strict=True) if not z], precision)
+            for x, y in zip((s, c), wanted, strict=True)
+        ]
+        assert max(e.max() for e in errors) <= 2.0
+        naive = ulps(
+            np.sin(np.array(rough))[~zeros], [w for w, z in zip(wanted[0], zeros, strict=True) if not z], precision
+        )
+        assert naive.max() > 20
+    exact = [0.0, 1.0, -1.0]
+    assert np.isin(s[zeros & (np.abs(t) > 1e-3)], exact).all()
+    assert np.isin(c[zeros & (np.abs(t) > 1e-3)], exact).all()
+
+
 INF, NAN = math.inf, math.nan
 ENDS = {
     "exp": [(-INF, 0), (-1e4, 0), (0, 1), (1e4, INF), (INF, INF), (NAN, NAN)],
@@ -217,8 +248,8 @@ def assembly(name, precision):
     number = numba.from_dtype(np.dtype(precision))
     if name == "power":
         kernel = numba.njit(error_model="numpy", fastmath=set(LOOP))(_apply_power)
-    elif name == "sin_cos_eighth":
-        kernel = numba.njit(error_model="numpy", fastmath=set(LOOP))(_apply_turn)
+    elif name in ("sin_cos_eighth", "sin_cos_turns"):
+        kernel = numba.njit(error_model="numpy", fastmath=set(LOOP))(_apply_turns if "turns" in name else _apply_turn)
     else:
         kernel = compiled(function)
     kernel.compile((number[::1], number[::1]))
@@ -233,6 +264,12 @@ def _apply_power(x, out):
 def _apply_turn(x, out):
     for i in range(out.size):
         s, c = elementary.sin_cos_eighth(x[i])
+        out[i] = s + c
+
+
+def _apply_turns(x, out):
+    for i in range(out.size):
+        s, c = elementary.sin_cos_turns(x[i])
         out[i] = s + c
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.dispatch import implements, leaf
-from sgmcmc.elementary import exp
+from sgmcmc.elementary import exp, sin_cos_turns
 from sgmcmc.potentials import Model, add_energy, add_gradient
 
 __all__ = ["FiveWell"]
@@ -69,8 +69,7 @@ class FiveWell(_Fields, Model):
 @leaf
 def _series(theta: Any) -> Any:
     """(S, dS/dφ) from one sine and one cosine: the angles iφ by addition, odd and even ones in steps of 2φ."""
-    phi = _QUARTER_PI * (theta + 4.0)
-    s1, c1 = math.sin(phi), math.cos(phi)
+    s1, c1 = sin_cos_turns(0.125 * (theta + 4.0))
     s2, c2 = 2.0 * s1 * c1, c1 * c1 - s1 * s1
     s3, c3 = s1 * c2 + c1 * s2, c1 * c2 - s1 * s2
     s4, c4 = 2.0 * s2 * c2, c2 * c2 - s2 * s2
