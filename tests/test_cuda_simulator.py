@@ -1,6 +1,7 @@
 """The CUDA kernels in Numba's simulator are the CPU's loop: every kinetics, integrator, thermostat, model and minibatch.
 
-States agree to 1e-12 in double precision, where they are equal but for the order of a few sums, and to 1e-6 in single.
+States agree to 1e-12 in double precision, where they are equal but for the order of a few sums, and to 1e-6 in single. Single
+precision and the mutants take minutes: they run where SGMCMC_REQUIRE names `simulator`, as continuous integration does.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import pytest
 
 HERE = Path(__file__).parent
 TOLERANCE = {"float64": 1e-12, "float32": 1e-6}
+WHOLE = "simulator" in os.environ.get("SGMCMC_REQUIRE", "").split(",")
+long = pytest.mark.skipif(not WHOLE, reason="takes minutes: set SGMCMC_REQUIRE=simulator to run it")
+PRECISIONS = ["float64", pytest.param("float32", marks=long)]
 
 
 def simulate(what: str, script: str = "cuda_simulation.py", folder: Path = HERE) -> dict:
@@ -31,7 +35,7 @@ def simulate(what: str, script: str = "cuda_simulation.py", folder: Path = HERE)
 
 
 @pytest.mark.parametrize(("what", "count"), [("", 78), ("block ", 41)])
-@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_every_case_is_the_loop_of_the_cpu(precision, what, count):
     cases = simulate(what + precision)
     assert len(cases) >= count
@@ -52,14 +56,14 @@ def test_rows_are_the_cpus_and_draws_do_not_depend_on_blocks_chunks_devices_or_i
     assert {name for name, right in found.items() if not right} == set()
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_the_update_of_device_arrays_is_that_of_the_host(precision):
     found = simulate(f"update {precision}")
     assert len(found) >= 40
     assert {name: size for name, size in found.items() if not size <= TOLERANCE[precision]} == {}
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_running_moments_are_those_of_the_states_that_a_loop_on_device_arrays_saw(precision):
     found = simulate(f"moments {precision}")
     assert len(found) == 6
@@ -105,6 +109,7 @@ MUTANTS = {  # the first is none: a copy that is right must pass. What is wrong:
 }
 
 
+@long
 @pytest.mark.parametrize("name", list(MUTANTS))
 def test_a_mutant_is_caught_by_the_simulator(name, tmp_path):
     file, text, other, what = MUTANTS[name]
