@@ -18,6 +18,7 @@ from sgmcmc.engines.plan import Plan, make_plan
 from sgmcmc.integrators import State
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.minibatch import FullData, as_minibatch
+from sgmcmc.parameters import layout_of_model
 from sgmcmc.potentials import PythonPotential, check_model, dim_of, rows_of
 from sgmcmc.rng import stream
 from sgmcmc.samplers import Sampler, in_precision, precision
@@ -141,7 +142,8 @@ def sample(
             "seconds": seconds,
             "compile_seconds": compiled - begin,
         },
-        has_momentum=not isinstance(sampler.kinetics, Overdamped),
+        not isinstance(sampler.kinetics, Overdamped),
+        model,
     )
 
 
@@ -168,6 +170,7 @@ def _device(device: str, model: Any) -> tuple[str, str]:
 def _check_model(model: Any) -> tuple[int, int]:
     if not isinstance(model, PythonPotential):
         check_model(model)
+    layout_of_model(model, dim_of(model))  # better refused here than after the run
     return dim_of(model), rows_of(model)
 
 
@@ -315,6 +318,7 @@ def _collect(
     interrupted: bool,
     info: dict[str, Any],
     has_momentum: bool,
+    model: Any,
 ) -> Trace:
     alive = [c for c in chains if c.diverged is None]
     plan: Plan = job.plan
@@ -338,7 +342,9 @@ def _collect(
     }
     final = {name: np.stack([getattr(c.state, name) for c in alive]) for name in State._fields}
     final |= {"step": np.array([c.step for c in alive]), "before": np.array([c.before for c in alive])}
-    return Trace(draws, info, kinetic if has_momentum else np.full(len(alive), np.nan), configurational, final)
+    kinetic = kinetic if has_momentum else np.full(len(alive), np.nan)
+    declared = layout_of_model(model, draws.shape[2])
+    return Trace(draws, info, kinetic, configurational, final, parameters=declared, model=model)
 
 
 def _versions() -> dict[str, str]:
