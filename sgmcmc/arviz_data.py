@@ -19,7 +19,7 @@ Trace = Any  # a sgmcmc.trace.Trace; that module stands above this one, which it
 Groups = dict[str, dict[str, Any]]
 
 
-def to_datatree(trace: Trace, model: Any, log_likelihood: bool, info: str) -> Any:
+def to_datatree(trace: Trace, model: Any, log_likelihood: bool, predictive: bool, info: str) -> Any:
     """What ``Trace.to_arviz`` gives; `info` is that of the trace, as text."""
     try:
         from arviz_base import from_dict  # type: ignore[import-not-found,unused-ignore]
@@ -30,6 +30,8 @@ def to_datatree(trace: Trace, model: Any, log_likelihood: bool, info: str) -> An
     groups: Groups = {"posterior": trace.layout.unpack(trace.draws)} | _of_model(trace, model)
     if log_likelihood:
         groups |= _of_rows(trace, model)
+    if predictive:
+        groups["posterior_predictive"] = {"y": _simulated(trace, model)}
     about = {"inference_library": "sgmcmc", "info": info}
     about |= {name: getattr(trace, name).tolist() for name in ("kinetic_temperature", "configurational_temperature")}
     attrs = {"posterior": about, "sample_stats": {"energy": "potential energy U(θ), without that of the momentum"}}
@@ -76,6 +78,15 @@ def _of_rows(trace: Trace, model: Any) -> Groups:
     }
 
 
+def _simulated(trace: Trace, model: Any) -> NDArray[Any]:
+    """Responses simulated at every draw, (chain, draw, row)."""
+    if not hasattr(model, "simulate"):
+        what = "a trace without its model" if model is None else repr(model)
+        raise TypeError(f"{what} has no simulate(theta, rng); give model= one that has, or leave predictive=False")
+    rng = np.random.default_rng([int(trace.info.get("seed", 0)), 0x51])
+    return np.stack([[model.simulate(theta, rng) for theta in chain] for chain in trace.draws])
+
+
 def _prior_draws(prior: Any, trace: Trace) -> NDArray[Any] | None:
     """As many independent draws of the prior as the trace has of the posterior; None for one that cannot be drawn."""
     rng = np.random.default_rng([int(trace.info.get("seed", 0)), 0x5012])
@@ -115,6 +126,6 @@ def _data_dims(groups: Groups) -> dict[str, list[str]]:
         for name, array in arrays.items():
             inner = [f"{name}_dim_{k}" for k in range(1, array.ndim)]
             found[name] = ["row" if len(array) == rows else f"{name}_dim_0", *inner]
-    if "log_likelihood" in groups:
+    if "log_likelihood" in groups or "posterior_predictive" in groups:
         found["y"] = ["row"]
     return found

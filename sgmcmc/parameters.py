@@ -143,6 +143,7 @@ def layout_of_model(model: Any, dim: int) -> Layout:
     """What a model says of its parameters, in an attribute `parameters` that is no field of it; else one vector theta."""
     fields = getattr(model, "_fields", ())
     declared = None if "parameters" in fields else getattr(model, "parameters", None)
+    declared = None if callable(declared) else declared  # a method of that name means something else
     layout = Layout({"theta": (dim,)}) if declared is None else Layout.read(declared)
     if layout.dim != dim:
         raise ValueError(f"parameters of {type(model).__name__} are {layout.dim} numbers; its dim is {dim}")

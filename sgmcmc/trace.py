@@ -146,15 +146,16 @@ class Trace(Pictures):
 
         return energies(self, model, most)[1]
 
-    def to_arviz(self, model: Any = None, log_likelihood: bool = False) -> Any:
+    def to_arviz(self, model: Any = None, log_likelihood: bool = False, predictive: bool = False) -> Any:
         """An ArviZ ``DataTree``: the posterior by name and, of the model, log densities, prior draws and observed data.
 
         model: None is the model of the run; a trace that was loaded does not have it, and gives the posterior alone.
         log_likelihood: also log p(y_i | θ) of every row at every draw, which leave-one-out wants and which may be large.
+        predictive: also responses simulated at every draw, for posterior predictive checks; the model is a regression.
         """
         from sgmcmc.arviz_data import to_datatree
 
-        return to_datatree(self, model, log_likelihood, _to_json(self.info))
+        return to_datatree(self, model, log_likelihood, predictive, _to_json(self.info))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to `path` (an ``.npz``): an old file there stays as it is until the new one is complete."""

@@ -122,8 +122,36 @@ def test_log_likelihoods_of_a_function_of_ones_own():
         log_likelihoods(model, np.broadcast_to(0.0, (1, 10_000_000, 1)))
 
 
+def test_simulated_responses_have_the_law_of_the_model():
+    rng, at, n = np.random.default_rng(2), np.array([0.5, -1.0]), 4000
+    linear = sg.models.LinearRegression(X, Y, noise=0.7)
+    z = (np.array([linear.simulate(at, rng) for _ in range(n)]) - X @ at) / 0.7
+    assert stats.kstest(z.ravel(), stats.norm.cdf).pvalue > 1e-4
+    assert stats.kstest(1.1 * z.ravel(), stats.norm.cdf).pvalue < 1e-4
+    p = 1 / (1 + np.exp(-X @ at))
+    for model, theta in (
+        (sg.models.LogisticRegression(X, Y), at),
+        (sg.models.SoftmaxRegression(X, Y.astype(int)), np.column_stack((np.zeros(2), at)).ravel()),
+    ):
+        ones = np.mean([model.simulate(theta, rng) for _ in range(n)], axis=0)
+        z = (ones - p) / np.sqrt(p * (1 - p) / n)
+        assert np.abs(z).max() < 5.2
+        assert np.abs((1 - ones - p) / np.sqrt(p * (1 - p) / n)).max() > 5.2  # labels the other way round
+
+
+def test_simulated_responses_are_a_group_of_their_own():
+    tree = make(dim=2).to_arviz(logistic(), predictive=True)
+    assert tree.posterior_predictive["y"].dims == ("chain", "draw", "row")
+    assert set(np.unique(tree.posterior_predictive["y"].values)) == {0.0, 1.0}
+    with pytest.raises(
+        TypeError, match=r"Gaussian\(2 parameters\) has no simulate\(theta, rng\); give model= one that has"
+    ):
+        make(dim=2).to_arviz(sg.models.Gaussian([0.0, 0.0]), predictive=True)
+
+
 PLOTS = ["plot_autocorr", "plot_dist", "plot_energy", "plot_ess", "plot_forest", "plot_mcse", "plot_pair", "plot_rank"]
 PLOTS += ["plot_ess_evolution", "plot_trace", "plot_ridge", "plot_prior_posterior", "plot_convergence_dist"]
+PLOTS += ["plot_ppc_tstat", "plot_ppc_pava", "plot_loo_pit"]
 
 
 @pytest.mark.parametrize("name", PLOTS)
@@ -134,5 +162,6 @@ def test_the_plots_of_arviz_work(name):
 
     trace = make(dim=3, parameters={"w": (2,), "b": ()})
     model = sg.models.LogisticRegression(np.column_stack((X, X[:, 0])), Y)
-    getattr(plots, name)(trace.to_arviz(model), backend="matplotlib")
+    tree = trace.to_arviz(model, log_likelihood=True, predictive=True)
+    getattr(plots, name)(tree, backend="matplotlib")
     plt.close("all")

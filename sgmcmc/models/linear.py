@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc.checks import number
 from sgmcmc.dispatch import implements
 from sgmcmc.elementary import log
-from sgmcmc.models.design import Columns, coefficient_names, design, responses
+from sgmcmc.models.design import Columns, coefficient_names, design, draws_of, responses
 from sgmcmc.models.predictor import LinearPredictor, loss, loss_slope
 from sgmcmc.priors import Gaussian, require_prior
 
@@ -70,6 +70,11 @@ class LinearRegression(_Fields, LinearPredictor):
         precision = self.X.T @ self.X / self.noise**2 + tau * np.eye(self.dim)
         mean = np.linalg.solve(precision, self.X.T @ self.y / self.noise**2 + tau * self.prior.mean)
         return np.asarray(mean, dtype=np.float64), np.asarray(np.linalg.inv(precision), dtype=np.float64)
+
+    def simulate(self, theta: ArrayLike, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Responses that the model would give at one θ, one for each row of its data."""
+        at = draws_of(theta, self.dim)[0]
+        return self.X @ at + self.noise * rng.standard_normal(self.n_rows)
 
     def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """E[y] for each row of X, at one θ or averaged over draws of shape (…, dim)."""

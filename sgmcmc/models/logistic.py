@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.dispatch import implements
 from sgmcmc.elementary import sigmoid, softplus
-from sgmcmc.models.design import Columns, coefficient_names, design, responses
+from sgmcmc.models.design import Columns, coefficient_names, design, draws_of, responses
 from sgmcmc.models.predictor import LinearPredictor, loss, loss_slope
 from sgmcmc.priors import Gaussian, require_prior
 
@@ -50,6 +50,12 @@ class LogisticRegression(_Fields, LinearPredictor):
         self = super().__new__(cls, matrix, _labels(y, len(matrix)), require_prior(prior), columns)
         self.names = coefficient_names(X, names, intercept)
         return self
+
+    def simulate(self, theta: ArrayLike, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Responses that the model would give at one θ, one for each row of its data."""
+        from scipy.special import expit
+
+        return (rng.random(self.n_rows) < expit(self.X @ draws_of(theta, self.dim)[0])).astype(np.float64)
 
     def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """P(y = 1) for each row of X, at one θ or averaged over draws of shape (…, dim)."""

@@ -87,6 +87,11 @@ class SoftmaxRegression(_Fields, Named, Model):
             return {"W": (self.X.shape[1], self.classes)}
         return dict.fromkeys(self.names, (self.classes,))
 
+    def simulate(self, theta: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Responses that the model would give at one θ, one for each row of its data."""
+        W = draws_of(theta, self.dim)[0].reshape(-1, self.classes)
+        return np.argmax(self.X @ W + rng.gumbel(size=(self.n_rows, self.classes)), axis=1)  # has the law of softmax
+
     def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """P(y = k) of shape (rows, classes), at one θ or averaged over draws of shape (…, dim)."""
         draws, matrix = draws_of(theta, self.dim), self.columns.apply(X)
