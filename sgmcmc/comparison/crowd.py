@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
@@ -57,9 +57,11 @@ def _collect(
 ) -> tuple[list[Outcome], bool]:
     futures = [submit(task) for task in tasks]
     try:
-        for _ in as_completed(futures):
+        pending = set(futures)
+        while pending:
+            done, pending = wait(pending, 0.2, FIRST_COMPLETED)  # awake now and then, to hear a Ctrl-C
             if bar is not None:
-                bar.add(1.0)
+                bar.add(float(len(done)))
         return [future.result() for future in futures], False
     except KeyboardInterrupt:
         stop()

@@ -18,6 +18,7 @@ from sgmcmc.trace import Trace
 __all__ = ["Outcome", "Setting", "Task", "rehearse", "run_task"]
 
 _PILOT = 0.05  # of the time, until the speed is known; and so near to the end is near enough
+_STRETCHES = 8  # of a run by the clock
 _TEMPERATURES = ("kinetic_temperature", "configurational_temperature")
 
 
@@ -135,14 +136,14 @@ def _by_clock(task: Task, setting: Setting, budget: float, told: Told) -> Outcom
     left = max(int((budget - spent.seconds) * speed) // setting.chains, 1)
     draws, thin = _fitting_draws(task, setting, left, int(warm.final["step"].max()))
     parts, warm_spent = [warm], spent
-    draws = -(-draws // 2)  # half at first: the speed of a short stretch may mislead
+    draws = -(-draws // _STRETCHES)  # the speed of a short stretch may mislead
     while draws > 0:
         parts.append(_sample(task, setting, told_of, draws=draws, warmup=0, thin=thin, init=parts[-1]))
         before, spent = spent, spent.after(parts[-1])
         speed = (spent.gradients - before.gradients) / max(spent.seconds - before.seconds, 1e-9)
         over = parts[-1].info["interrupted"] or spent.seconds > (1.0 - _PILOT) * budget
-        left = 0 if over else int((budget - spent.seconds) * speed) // (setting.chains * thin)
-        draws = left if spent.seconds > 0.8 * budget else -(-left // 2)
+        seconds = 0.0 if over else min(budget - spent.seconds, budget / _STRETCHES)
+        draws = int(seconds * speed) // (setting.chains * thin)
     return _outcome(task, _joined(parts[1:]), *spent, *warm_spent)
 
 

@@ -74,7 +74,7 @@ class LinearRegression(_Fields, LinearPredictor):
     def simulate(self, theta: ArrayLike, rng: np.random.Generator) -> NDArray[np.float64]:
         """Responses that the model would give at one θ, one for each row of its data."""
         at = draws_of(theta, self.dim)[0]
-        return self.X @ at + self.noise * rng.standard_normal(self.n_rows)
+        return np.asarray(self.X @ at + self.noise * rng.standard_normal(self.n_rows))
 
     def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """E[y] for each row of X, at one θ or averaged over draws of shape (…, dim)."""

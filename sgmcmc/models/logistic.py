@@ -55,7 +55,8 @@ class LogisticRegression(_Fields, LinearPredictor):
         """Responses that the model would give at one θ, one for each row of its data."""
         from scipy.special import expit
 
-        return (rng.random(self.n_rows) < expit(self.X @ draws_of(theta, self.dim)[0])).astype(np.float64)
+        p = expit(self.X @ draws_of(theta, self.dim)[0])
+        return np.asarray(rng.random(self.n_rows) < p, dtype=np.float64)
 
     def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """P(y = 1) for each row of X, at one θ or averaged over draws of shape (…, dim)."""

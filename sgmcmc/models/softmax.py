@@ -90,7 +90,8 @@ class SoftmaxRegression(_Fields, Named, Model):
     def simulate(self, theta: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
         """Responses that the model would give at one θ, one for each row of its data."""
         W = draws_of(theta, self.dim)[0].reshape(-1, self.classes)
-        return np.argmax(self.X @ W + rng.gumbel(size=(self.n_rows, self.classes)), axis=1)  # has the law of softmax
+        noisy = self.X @ W + rng.gumbel(size=(self.n_rows, self.classes))  # the largest of these has the law of softmax
+        return np.asarray(noisy.argmax(axis=1), dtype=np.int64)
 
     def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """P(y = k) of shape (rows, classes), at one θ or averaged over draws of shape (…, dim)."""
