@@ -255,7 +255,7 @@ def test_the_clock_is_kept_whatever_the_speed_turns_out_to_be(monkeypatch, speed
     assert outcome.seconds == pytest.approx(10.0, rel=0.06)
     assert outcome.gradients == sum(steps_so_far)
     assert 1.5 < outcome.warm_seconds < 5.0
-    assert 500 < outcome.trace.n_draws < 2500
+    assert 300 < outcome.trace.n_draws < 2500
 
 
 def test_a_schedule_with_phases_does_not_overdraw():
@@ -297,7 +297,8 @@ def test_ctrl_c_returns_what_there_is():
     slow = sg.Potential(lambda theta: (time.sleep(1e-4), theta)[1], dim=1)
     timer.start()
     begin = time.perf_counter()
-    found = sg.compare({"SGLD": sg.SGLD(0.1)}, slow, budget=10_000_000, draws=10**6, warmup=0.0, seeds=3, **QUIET)
+    options = {"draws": 10**6, "warmup": 0.0, "chains": 1}
+    found = sg.compare({"SGLD": sg.SGLD(0.1)}, slow, budget=10_000_000, seeds=3, **options, **QUIET)
     assert time.perf_counter() - begin < 10.0
     assert found.about["interrupted"]
     assert found["status"].tolist() == ["interrupted"]

@@ -131,7 +131,7 @@ def _by_clock(task: Task, setting: Setting, budget: float, told: Told) -> Outcom
             return Outcome(task.name, task.seed, "interrupted")
         speed = (spent.gradients - before.gradients) / max(spent.seconds - before.seconds, 1e-9)
         told_of.speed = speed
-        affordable = int((setting.warmup * budget - spent.seconds) * speed) // setting.chains
+        affordable = int((max(setting.warmup, _PILOT) * budget - spent.seconds) * speed) // setting.chains
         stretch = min(2 * stretch, affordable) if spent.seconds < _PILOT * budget else affordable
     left = max(int((budget - spent.seconds) * speed) // setting.chains, 1)
     draws, thin = _fitting_draws(task, setting, left, int(warm.final["step"].max()))
