@@ -34,6 +34,7 @@ __all__ = [
     "Sampler",
     "Trace",
     "check_gradient",
+    "compare",
     "datasets",
     "implements",
     "integrators",
@@ -49,7 +50,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`sgmcmc.testing` is loaded when it is asked for: a run does not need it."""
+    """`sgmcmc.testing` and `sgmcmc.compare` are loaded when they are asked for: a run does not need them."""
     if name == "testing":
         return importlib.import_module("sgmcmc.testing")
+    if name == "compare":
+        return importlib.import_module("sgmcmc.comparison").compare
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

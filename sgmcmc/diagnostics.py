@@ -8,14 +8,18 @@ Effective sample sizes, Monte Carlo errors and intervals are those of ArviZ (Veh
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc import checks
 
-__all__ = ["autocorrelation", "ess", "hdi", "mcse", "r_hat"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["autocorrelation", "ess", "hdi", "mcse", "r_hat", "summary"]
 
 _MIN_DRAWS = 4  # ArviZ's own limit: below it a chain cannot be split in halves that have a variance
 
@@ -81,6 +85,22 @@ def autocorrelation(draws: ArrayLike, max_lag: int | None = None) -> NDArray[np.
             sums = irfft(np.abs(rfft(y[0] - y[0].mean(), size)) ** 2, size)
             rho[chain] = sums[: last + 1] / sums[0]
     return rho
+
+
+def summary(draws: NDArray[Any], names: Sequence[str], hdi_prob: float = 0.94) -> pd.DataFrame:
+    """Mean, sd, interval, Monte Carlo error, effective sample sizes and R̂ of each parameter of draws (chain, draw, dim)."""
+    import pandas as pd
+
+    rows = [_row(draws[:, :, i].astype(np.float64), hdi_prob) for i in range(draws.shape[2])]
+    columns = ["mean", "sd", "hdi_low", "hdi_high", "mcse", "ess_bulk", "ess_tail", "r_hat"]
+    return pd.DataFrame(rows, index=list(names), columns=columns, dtype=np.float64)
+
+
+def _row(x: NDArray[np.float64], hdi_prob: float) -> tuple[float, ...]:
+    finite = bool(np.isfinite(x).all())
+    mean = float(x.mean()) if x.size > 0 and finite else np.nan
+    sd = float(np.std(x, ddof=1)) if x.size > 1 and finite else np.nan
+    return mean, sd, *hdi(x, hdi_prob), mcse(x), ess(x, "bulk"), ess(x, "tail"), r_hat(x)
 
 
 def _draws(draws: ArrayLike) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from sgmcmc.engines.plan import Plan, make_plan
 from sgmcmc.integrators import State
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.minibatch import FullData, as_minibatch
+from sgmcmc.parameters import layout_of_model
 from sgmcmc.potentials import PythonPotential, check_model, dim_of, rows_of
 from sgmcmc.rng import stream
 from sgmcmc.samplers import Sampler, in_precision, precision
@@ -42,7 +43,7 @@ def sample(
     dtype: DTypeLike = np.float64,
     device: str = "cpu",
     threads: int | None = None,
-    progress: bool = True,
+    progress: bool | Callable[[int], None] = True,
     on_divergence: str = "raise",
     gradient_noise: float = 0.0,
     clip_gradient: float | None = None,
@@ -66,6 +67,8 @@ def sample(
     device : "cpu", "cuda", or "auto": a GPU if one is usable, else the CPU; ``trace.info["device"]`` says which.
     threads : None is as many as there are cores (chains with a plain Python gradient take turns on one;
         their update uses them all, if it is long).
+    progress : a bar, or none, or a function that is told how many steps were done since it was last told; if it raises
+        KeyboardInterrupt, the run ends as by Ctrl-C.
     on_divergence : "raise" a DivergenceError, or "drop" the chain and go on with the others.
     gradient_noise : B; adds N(0, 2B) to every coordinate of the gradient, for studies of gradient noise.
     clip_gradient : bound on each coordinate of the gradient; it biases the draws, so None, off, is the default.
@@ -141,7 +144,8 @@ def sample(
             "seconds": seconds,
             "compile_seconds": compiled - begin,
         },
-        has_momentum=not isinstance(sampler.kinetics, Overdamped),
+        not isinstance(sampler.kinetics, Overdamped),
+        model,
     )
 
 
@@ -168,6 +172,7 @@ def _device(device: str, model: Any) -> tuple[str, str]:
 def _check_model(model: Any) -> tuple[int, int]:
     if not isinstance(model, PythonPotential):
         check_model(model)
+    layout_of_model(model, dim_of(model))  # better refused here than after the run
     return dim_of(model), rows_of(model)
 
 
@@ -271,7 +276,7 @@ def _run(
     job: crew.Job,
     chains: list[crew.Chain],
     threads: int,
-    progress: bool,
+    progress: bool | Callable[[int], None],
     on_divergence: str,
     sampler: Sampler,
     tasks: Sequence[crew.Task],
@@ -280,8 +285,9 @@ def _run(
         if on_divergence == "raise" or all(c.diverged is not None for c in chains):
             raise _divergence(chain, sampler)
 
-    if not progress:
-        return _outcome(crew.run(threads, lambda done: None, diverged, tasks), chains, sampler)
+    if callable(progress) or not progress:
+        told = progress if callable(progress) else lambda done: None
+        return _outcome(crew.run(threads, told, diverged, tasks), chains, sampler)
     from tqdm.auto import tqdm  # a tenth of a second that a run without a bar does not pay
 
     total = sum(job.end - c.step for c in chains)
@@ -315,6 +321,7 @@ def _collect(
     interrupted: bool,
     info: dict[str, Any],
     has_momentum: bool,
+    model: Any,
 ) -> Trace:
     alive = [c for c in chains if c.diverged is None]
     plan: Plan = job.plan
@@ -338,7 +345,9 @@ def _collect(
     }
     final = {name: np.stack([getattr(c.state, name) for c in alive]) for name in State._fields}
     final |= {"step": np.array([c.step for c in alive]), "before": np.array([c.before for c in alive])}
-    return Trace(draws, info, kinetic if has_momentum else np.full(len(alive), np.nan), configurational, final)
+    kinetic = kinetic if has_momentum else np.full(len(alive), np.nan)
+    declared = layout_of_model(model, draws.shape[2])
+    return Trace(draws, info, kinetic, configurational, final, parameters=declared, model=model)
 
 
 def _versions() -> dict[str, str]:

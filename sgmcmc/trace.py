@@ -6,21 +6,22 @@ only when it is complete, and each array in it is measured against the size of t
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import os
 import secrets
 import struct
 import zipfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
+
+from sgmcmc.parameters import Layout, Parameters
+from sgmcmc.pictures import Pictures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,11 +30,10 @@ __all__ = ["Trace"]
 
 _FORMAT, _VERSION = "sgmcmc.trace", 1
 _ARRAYS = ("draws", "kinetic_temperature", "configurational_temperature")
-_ROWS_SHOWN = 20  # in a notebook: more parameters than this are a job for summary()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trace:
+class Trace(Pictures):
     """The draws of a run and the facts about it.
 
     draws: array (chain, draw, dim).
@@ -41,7 +41,9 @@ class Trace:
     kinetic_temperature: E[p K'(p)] per chain, NaN without momentum; the target's temperature if all is well.
     configurational_temperature: E[θ·U'(θ)] / dim per chain; the target's temperature too.
     final: the arrays of the last state, by name.
-    names: names of the parameters, ``theta[0]``, ``theta[1]``, … if none are given.
+    names: a name for each number in θ, ``theta[0]``, ``w[0,2]``, …; they follow from `parameters` if that is given.
+    parameters: names and shapes of what θ is made of, ``{"w": (10, 3), "b": (3,)}``; ``trace["w"]`` is (chain, draw, 10, 3).
+    model: what was sampled, for `energy`, `plot_energy` and `to_arviz`; neither saved nor pickled.
     """
 
     draws: NDArray[Any]
@@ -50,6 +52,9 @@ class Trace:
     configurational_temperature: NDArray[np.float64]
     final: dict[str, NDArray[Any]]
     names: tuple[str, ...] = ()
+    parameters: Parameters | Layout | None = None
+    model: Any = None
+    layout: Layout = field(init=False)
 
     def __post_init__(self) -> None:
         draws = np.asarray(self.draws)
@@ -63,12 +68,40 @@ class Trace:
                     f"{name} has shape {temperature.shape}; give one number for each of {len(draws)} chains"
                 )
             object.__setattr__(self, name, temperature)
-        names = tuple(self.names) if len(self.names) > 0 else tuple(f"theta[{i}]" for i in range(self.dim))
-        if len(names) != self.dim or len(set(names)) != self.dim:
-            raise ValueError(f"names holds {len(set(names))} different names; give {self.dim}, one for each parameter")
-        object.__setattr__(self, "names", names)
+        layout = self._read_layout()
+        object.__setattr__(self, "layout", layout)
+        object.__setattr__(self, "names", layout.names)
+        object.__setattr__(self, "parameters", layout.shapes)
         if len(self.chain_numbers) != self.chains:
             raise ValueError(f"info['chains'] names {len(self.chain_numbers)} chains; draws has {self.chains}")
+
+    def _read_layout(self) -> Layout:
+        if self.parameters is not None:
+            layout = Layout.read(self.parameters)
+            if layout.dim != self.dim:
+                raise ValueError(f"parameters are {layout.dim} numbers; draws has {self.dim}")
+            return layout
+        names = tuple(self.names)
+        if len(names) == 0:
+            return Layout({"theta": (self.dim,)})
+        if len(names) != self.dim or len(set(names)) != self.dim:
+            raise ValueError(f"names holds {len(set(names))} different names; give {self.dim}, one for each parameter")
+        return Layout.of_names(names)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """The draws of a parameter: (chain, draw, *shape) of ``trace["w"]``, (chain, draw) of ``trace["w[0,2]"]``."""
+        if not isinstance(name, str):
+            raise TypeError(f"name={name!r} is not a text; give the name of a parameter, or index trace.draws")
+        try:
+            return self.layout.take(self.draws, name)
+        except ValueError as error:
+            raise KeyError(str(error)) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.layout.axes or name in self.names
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"model": None}  # the data may be large, and the other side may not want it
 
     @property
     def chains(self) -> int:
@@ -92,7 +125,9 @@ class Trace:
 
     def summary(self, hdi_prob: float = 0.94) -> pd.DataFrame:
         """Mean, sd, highest density interval, Monte Carlo error, effective sample sizes and R̂ of every parameter."""
-        return _summary(self.draws, self.names, hdi_prob)
+        from sgmcmc import diagnostics
+
+        return diagnostics.summary(self.draws, self.names, hdi_prob)
 
     def to_dataframe(self) -> pd.DataFrame:
         """One row per draw, with the index (chain, draw), and one column per parameter."""
@@ -101,22 +136,31 @@ class Trace:
         index = pd.MultiIndex.from_product([self.chain_numbers, range(self.n_draws)], names=["chain", "draw"])
         return pd.DataFrame(self.draws.reshape(-1, self.dim), index=index, columns=list(self.names))
 
-    def to_arviz(self) -> Any:
-        """An ArviZ ``DataTree`` with the variable ``theta`` over (chain, draw, parameter)."""
-        try:
-            from arviz_base import from_dict  # type: ignore[import-not-found,unused-ignore]
-        except ImportError as error:
-            raise ImportError("to_arviz needs arviz-base and xarray; pip install sgmcmc[arviz]") from error
-        return from_dict(
-            {"posterior": {"theta": self.draws}},
-            dims={"theta": ["parameter"]},
-            coords={"chain": self.chain_numbers, "parameter": list(self.names)},
-            attrs={"posterior": {"inference_library": "sgmcmc", "info": _to_json(self.info)}},
-        )
+    def energy(self, model: Any = None, most: int | None = None) -> NDArray[np.float64]:
+        """The potential energy U of the draws, (chain, draw), over all rows of the model's data.
+
+        model: None is the model of the run; a trace that was loaded does not have it.
+        most: how many draws of all chains to take, evenly spaced; None is all of them.
+        """
+        from sgmcmc.energies import energies
+
+        return energies(self, model, most)[1]
+
+    def to_arviz(self, model: Any = None, log_likelihood: bool = False, predictive: bool = False) -> Any:
+        """An ArviZ ``DataTree``: the posterior by name and, of the model, log densities, prior draws and observed data.
+
+        model: None is the model of the run; a trace that was loaded does not have it, and gives the posterior alone.
+        log_likelihood: also log p(y_i | θ) of every row at every draw, which leave-one-out wants and which may be large.
+        predictive: also responses simulated at every draw, for posterior predictive checks; the model is a regression.
+        """
+        from sgmcmc.arviz_data import to_datatree
+
+        return to_datatree(self, model, log_likelihood, predictive, _to_json(self.info))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to `path` (an ``.npz``): an old file there stays as it is until the new one is complete."""
         header = {"format": _FORMAT, "version": _VERSION, "info": self.info, "names": self.names}
+        header |= {"parameters": self.layout.axes}
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         arrays |= {f"final/{name}": np.asarray(value) for name, value in self.final.items()}
         _write(Path(path), {"header": np.array(_to_json(header)), **arrays})
@@ -128,40 +172,13 @@ class Trace:
         final = {name.removeprefix("final/"): value for name, value in arrays.items() if name.startswith("final/")}
         try:
             draws, kinetic, configurational = (arrays[name] for name in _ARRAYS)
-            return cls(draws, header["info"], kinetic, configurational, final, tuple(header["names"]))
+            names, declared = tuple(header["names"]), header.get("parameters")
+            return cls(draws, header["info"], kinetic, configurational, final, names, declared)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"{path} is a damaged trace: {_reason(error)}") from error
 
-    def plot_trace(self, parameters: Sequence[int | str] | None = None, ax: Any = None) -> NDArray[Any]:
-        """Every chain against time, one axes per parameter."""
-        from sgmcmc import plots
-
-        return plots.plot_trace(self, parameters, ax)
-
-    def plot_marginals(
-        self, truth: Any = None, parameters: Sequence[int | str] | None = None, ax: Any = None
-    ) -> NDArray[Any]:
-        """The marginal density of each parameter, with its interval and, if given, the true value."""
-        from sgmcmc import plots
-
-        return plots.plot_marginals(self, truth, parameters, ax)
-
-    def plot_autocorrelation(
-        self, max_lag: int | None = None, parameters: Sequence[int | str] | None = None, ax: Any = None
-    ) -> NDArray[Any]:
-        """How fast each chain forgets, one axes per parameter."""
-        from sgmcmc import plots
-
-        return plots.plot_autocorrelation(self, max_lag, parameters, ax)
-
     def __repr__(self) -> str:
         return f"<Trace: {self._size()}\n {self._story()}>"
-
-    def _repr_html_(self) -> str:
-        shown = _summary(self.draws[:, :, :_ROWS_SHOWN], self.names[:_ROWS_SHOWN], 0.94)
-        table = shown.to_html(float_format=lambda x: f"{x:.4g}")
-        more = f"<p>… and {self.dim - _ROWS_SHOWN} more parameters</p>" if self.dim > _ROWS_SHOWN else ""
-        return f"<b>Trace</b>: {html.escape(self._size())}<br>{html.escape(self._story())}{table}{more}"
 
     def _size(self) -> str:
         counts = ((self.chains, "chain"), (self.n_draws, "draw"), (self.dim, "parameter"))
@@ -179,37 +196,6 @@ class Trace:
 def _short(text: Any, most: int = 60) -> str:
     line = " ".join(str(text).split())
     return line if len(line) <= most else line[: most - 1] + "…"
-
-
-def _summary(draws: NDArray[Any], names: Sequence[str], hdi_prob: float) -> pd.DataFrame:
-    import pandas as pd
-
-    from sgmcmc import diagnostics
-
-    rows = []
-    for i in range(draws.shape[2]):
-        x = draws[:, :, i].astype(np.float64)
-        rows.append(
-            {
-                "mean": _mean(x),
-                "sd": _sd(x),
-                **dict(zip(("hdi_low", "hdi_high"), diagnostics.hdi(x, hdi_prob), strict=True)),
-                "mcse": diagnostics.mcse(x),
-                "ess_bulk": diagnostics.ess(x, "bulk"),
-                "ess_tail": diagnostics.ess(x, "tail"),
-                "r_hat": diagnostics.r_hat(x),
-            }
-        )
-    columns = ["mean", "sd", "hdi_low", "hdi_high", "mcse", "ess_bulk", "ess_tail", "r_hat"]
-    return pd.DataFrame(rows, index=list(names), columns=columns, dtype=np.float64)
-
-
-def _mean(x: NDArray[np.float64]) -> float:
-    return float(x.mean()) if x.size > 0 and np.isfinite(x).all() else np.nan
-
-
-def _sd(x: NDArray[np.float64]) -> float:
-    return float(np.std(x, ddof=1)) if x.size > 1 and np.isfinite(x).all() else np.nan
 
 
 def _to_json(value: Any) -> str:

@@ -13,7 +13,7 @@ from sgmcmc import cli
 from sgmcmc.commands import demo, info
 from sgmcmc.trace import Trace
 
-COMMANDS = ["info", "demo", "reproduce", "validate", "bench"]
+COMMANDS = ["info", "demo", "compare", "reproduce", "validate", "bench"]
 
 
 def exit_code(arguments):

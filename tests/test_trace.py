@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import types
 import zipfile
 from pathlib import Path
 
@@ -415,18 +414,6 @@ def test_to_arviz_without_arviz_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz_base", None)
     with pytest.raises(ImportError, match=r"to_arviz needs arviz-base and xarray; pip install sgmcmc\[arviz\]"):
         make(normals(2, 5, 2)).to_arviz()
-
-
-def test_to_arviz_hands_over_draws_names_and_chain_numbers(monkeypatch):
-    stand_in = types.ModuleType("arviz_base")
-    stand_in.from_dict = lambda data, **options: (data, options)
-    monkeypatch.setitem(sys.modules, "arviz_base", stand_in)
-    trace = make(normals(2, 5, 2), {"chains": [1, 4], "seed": 3}, ("a", "b"))
-    data, options = trace.to_arviz()
-    assert data["posterior"]["theta"] is trace.draws
-    assert options["dims"] == {"theta": ["parameter"]}
-    assert options["coords"] == {"chain": [1, 4], "parameter": ["a", "b"]}
-    assert json.loads(options["attrs"]["posterior"]["info"])["seed"] == 3
 
 
 def test_importing_the_trace_brings_neither_matplotlib_nor_arviz_nor_pandas():

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Run", "at_least", "silent", "to_stderr"]
+__all__ = ["Run", "at_least", "silent", "teach", "to_stderr"]
 
 Run = Callable[[argparse.Namespace], None]
 
@@ -26,6 +26,12 @@ def at_least(low: float, kind: Callable[[str], Any]) -> Callable[[str], Any]:
         return value
 
     return convert
+
+
+def teach(parser: argparse.ArgumentParser, lesson: str) -> None:
+    """Put examples and exit codes below the list of arguments, with the line breaks they have here."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = lesson
 
 
 def silent(text: str) -> None:

@@ -5,12 +5,25 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sgmcmc.commands.arguments import Run, to_stderr
+from sgmcmc.commands.arguments import Run, teach, to_stderr
 
 __all__ = ["declare"]
 
 
+_LESSON = """\
+examples:
+  sgmcmc bench --quick                     does it run here?
+  sgmcmc bench logistic normals            two cases
+  sgmcmc bench --peers --out figures       beside other libraries, from the extra `peers`
+
+Every time has a check of what was drawn beside it. A stopped run goes on where it was.
+
+exit codes: 0 done, 1 could not be done (one sentence says why), 2 wrong arguments, 130 interrupted.
+"""
+
+
 def declare(parser: argparse.ArgumentParser) -> Run:
+    teach(parser, _LESSON)
     names = "wells, logistic, update, normals, start, efficiency, scaling"
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"only these: {names}")
     parser.add_argument("--peers", action="store_true", help="also run other libraries (extra `peers`)")

@@ -9,12 +9,22 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from sgmcmc.commands.arguments import Run
+from sgmcmc.commands.arguments import Run, teach
 
 __all__ = ["declare"]
 
 
-def declare(_: argparse.ArgumentParser) -> Run:
+_LESSON = """\
+examples:
+  sgmcmc info                 for a bug report, or to see whether a GPU is found
+  sgmcmc info > machine.txt   to compare two machines
+
+The line `kernel cache` says where compiled samplers are kept; NUMBA_CACHE_DIR puts them elsewhere.
+"""
+
+
+def declare(parser: argparse.ArgumentParser) -> Run:
+    teach(parser, _LESSON)
     return lambda arguments: print("\n".join(f"{name:<14}{value}" for name, value in _facts()))
 
 

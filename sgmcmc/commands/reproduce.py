@@ -7,7 +7,7 @@ import importlib
 import time
 from pathlib import Path
 
-from sgmcmc.commands.arguments import Run, at_least, to_stderr
+from sgmcmc.commands.arguments import Run, at_least, teach, to_stderr
 
 __all__ = ["declare"]
 
@@ -19,7 +19,20 @@ EXPERIMENTS = {
 }
 
 
+_LESSON = """\
+examples:
+  sgmcmc reproduce wells --quick           does it run here?
+  sgmcmc reproduce logistic --out figures  tables, pictures and a page in figures/
+  sgmcmc reproduce drbm --data ~/data      with data from a folder, not from OpenML
+
+Every sampler is tuned with the same budget, on other seeds than the results. A stopped run goes on where it was.
+
+exit codes: 0 done, 1 could not be done (one sentence says why), 2 wrong arguments, 130 interrupted.
+"""
+
+
 def declare(parser: argparse.ArgumentParser) -> Run:
+    teach(parser, _LESSON)
     listing = "; ".join(f"{name}: {text}" for name, text in EXPERIMENTS.items())
     parser.add_argument("experiment", choices=EXPERIMENTS, metavar="EXPERIMENT", help=listing)
     parser.add_argument(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from sgmcmc.checks import finite_array
 
-__all__ = ["Columns", "design", "draws_of", "responses"]
+__all__ = ["Columns", "Named", "coefficient_names", "design", "draws_of", "responses"]
 
 
 class Columns(NamedTuple):
@@ -26,6 +27,32 @@ class Columns(NamedTuple):
             raise ValueError(f"X has {raw.shape[1]} column(s); the model was made with {self.shift.size}")
         scaled = (raw - self.shift) / self.scale
         return np.column_stack((np.ones(len(raw)), scaled)) if self.intercept else scaled
+
+
+class Named:
+    """To be mixed into a regression: the names of its coefficients, which kernels need not see."""
+
+    __slots__ = ()
+    names: tuple[str, ...] | None = None
+
+
+def coefficient_names(X: Any, names: Sequence[str] | None, intercept: bool) -> tuple[str, ...] | None:
+    """A name for each coefficient: from `names`, else from the columns of a data frame, else None."""
+    if names is None:
+        columns = getattr(X, "columns", None)
+        if columns is None or not all(isinstance(c, str) for c in columns):
+            return None
+        names = list(columns)
+    count = np.shape(X)[1] if np.ndim(X) == 2 else 0
+    if isinstance(names, str) or len(names) != count or not all(isinstance(n, str) and n.strip() for n in names):
+        raise ValueError(f"names={names!r} does not name the columns of X; give {count} text(s), one for each")
+    found = ("intercept", *names) if intercept else tuple(names)
+    if len(set(found)) < len(found):
+        twice = next(n for n in found if found.count(n) > 1)
+        raise ValueError(
+            f"names has {twice!r} twice; give names that differ" + " from 'intercept' too" * bool(intercept)
+        )
+    return found
 
 
 def design(X: Any, intercept: bool, standardise: bool) -> tuple[NDArray[np.float64], Columns]:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc import checks
 from sgmcmc.elementary import sigmoid, softplus
 from sgmcmc.kernels import kernel
+from sgmcmc.parameters import Parameters
 from sgmcmc.potentials import PythonPotential
 from sgmcmc.priors import Gaussian, require_prior
 
@@ -91,6 +92,12 @@ class DRBM(PythonPotential):
         self.dim = self.hidden * (pixels.shape[1] + self.classes + 1) + self.classes
         self.data, self.energy_function, self.gradient_function, self._fills = (), None, self.gradient_sum, True
         return self
+
+    @property
+    def parameters(self) -> Parameters:
+        """The weights of pixels and classes, and the biases of hidden units and classes."""
+        pixels, h, k = self.X.shape[1], self.hidden, self.classes
+        return {"W": (h, pixels), "U": (k, h), "c": (h,), "d": (k,)}
 
     # ---- the pieces of θ -----------------------------------------------------------------------------------------------
 

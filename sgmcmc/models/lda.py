@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc import checks
 from sgmcmc.models import gibbs
+from sgmcmc.parameters import Parameters
 from sgmcmc.potentials import PythonPotential
 from sgmcmc.priors import LogGamma
 from sgmcmc.rng import stream
@@ -78,6 +79,11 @@ class LDA(PythonPotential):
         self.prior, self.n_rows, self.dim = LogGamma(self.beta), self.documents.size, self.topics * self.words
         self.data, self.energy_function, self.gradient_function, self._fills = (), None, self.gradient_sum, True
         return self
+
+    @property
+    def parameters(self) -> Parameters:
+        """One row of θ for each topic."""
+        return {"theta": (self.topics, self.words)}
 
     def topic_words(self, theta: ArrayLike) -> NDArray[np.float64]:
         """φ, (topics, words), at one θ."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc.checks import number
 from sgmcmc.dispatch import implements
 from sgmcmc.elementary import log
-from sgmcmc.models.design import Columns, design, responses
+from sgmcmc.models.design import Columns, coefficient_names, design, draws_of, responses
 from sgmcmc.models.predictor import LinearPredictor, loss, loss_slope
 from sgmcmc.priors import Gaussian, require_prior
 
@@ -37,9 +38,9 @@ class LinearRegression(_Fields, LinearPredictor):
     prior: of every coefficient, the intercept's too.
     intercept: put a column of ones first; θ[0] is then the intercept.
     standardise: centre every column and scale it to standard deviation 1; `predict` does the same to new rows.
+    names: of the columns, for summaries and pictures; None takes those of a data frame, if X is one.
     """
 
-    __slots__ = ()
     __repr__ = LinearPredictor._repr
 
     def __new__(
@@ -50,10 +51,13 @@ class LinearRegression(_Fields, LinearPredictor):
         prior: Any = Gaussian(10.0),  # noqa: B008  (an immutable value)
         intercept: bool = False,
         standardise: bool = False,
+        names: Sequence[str] | None = None,
     ) -> Self:
         matrix, columns = design(X, intercept, standardise)
         noise = number("noise", noise, 0.0, open_low=True)
-        return super().__new__(cls, matrix, responses(y, len(matrix)), noise, require_prior(prior), columns)
+        self = super().__new__(cls, matrix, responses(y, len(matrix)), noise, require_prior(prior), columns)
+        self.names = coefficient_names(X, names, intercept)
+        return self
 
     def posterior(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The exact posterior mean and covariance, for a Gaussian prior:
@@ -66,6 +70,11 @@ class LinearRegression(_Fields, LinearPredictor):
         precision = self.X.T @ self.X / self.noise**2 + tau * np.eye(self.dim)
         mean = np.linalg.solve(precision, self.X.T @ self.y / self.noise**2 + tau * self.prior.mean)
         return np.asarray(mean, dtype=np.float64), np.asarray(np.linalg.inv(precision), dtype=np.float64)
+
+    def simulate(self, theta: ArrayLike, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Responses that the model would give at one θ, one for each row of its data."""
+        at = draws_of(theta, self.dim)[0]
+        return np.asarray(self.X @ at + self.noise * rng.standard_normal(self.n_rows))
 
     def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """E[y] for each row of X, at one θ or averaged over draws of shape (…, dim)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.dispatch import implements
 from sgmcmc.elementary import sigmoid, softplus
-from sgmcmc.models.design import Columns, design, responses
+from sgmcmc.models.design import Columns, coefficient_names, design, draws_of, responses
 from sgmcmc.models.predictor import LinearPredictor, loss, loss_slope
 from sgmcmc.priors import Gaussian, require_prior
 
@@ -31,9 +32,9 @@ class LogisticRegression(_Fields, LinearPredictor):
     prior: of every coefficient, the intercept's too.
     intercept: put a column of ones first; θ[0] is then the intercept.
     standardise: centre every column and scale it to standard deviation 1; `predict` does the same to new rows.
+    names: of the columns, for summaries and pictures; None takes those of a data frame, if X is one.
     """
 
-    __slots__ = ()
     __repr__ = LinearPredictor._repr
 
     def __new__(
@@ -43,9 +44,19 @@ class LogisticRegression(_Fields, LinearPredictor):
         prior: Any = Gaussian(10.0),  # noqa: B008  (an immutable value)
         intercept: bool = False,
         standardise: bool = False,
+        names: Sequence[str] | None = None,
     ) -> Self:
         matrix, columns = design(X, intercept, standardise)
-        return super().__new__(cls, matrix, _labels(y, len(matrix)), require_prior(prior), columns)
+        self = super().__new__(cls, matrix, _labels(y, len(matrix)), require_prior(prior), columns)
+        self.names = coefficient_names(X, names, intercept)
+        return self
+
+    def simulate(self, theta: ArrayLike, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Responses that the model would give at one θ, one for each row of its data."""
+        from scipy.special import expit
+
+        p = expit(self.X @ draws_of(theta, self.dim)[0])
+        return np.asarray(rng.random(self.n_rows) < p, dtype=np.float64)
 
     def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """P(y = 1) for each row of X, at one θ or averaged over draws of shape (…, dim)."""

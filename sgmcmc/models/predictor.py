@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.dispatch import implements, loop, open_function
-from sgmcmc.models.design import Columns, draws_of
+from sgmcmc.models.design import Columns, Named, draws_of
+from sgmcmc.parameters import Parameters
 from sgmcmc.potentials import Model, add_energy, add_gradient, part_of_sum, sum_over_rows, sums_per_row, to_errors
 from sgmcmc.stack import ROOM, room
 
@@ -39,7 +40,7 @@ def loss_slope(model: Any, z: Any, i: Any) -> Any:
     """The derivative of `loss` by z."""
 
 
-class LinearPredictor(Model):
+class LinearPredictor(Named, Model):
     """A model with one coefficient per column of its design matrix."""
 
     __slots__ = ()
@@ -55,6 +56,11 @@ class LinearPredictor(Model):
     def n_rows(self) -> int:
         """How many rows of data there are."""
         return len(self.X)
+
+    @property
+    def parameters(self) -> Parameters:
+        """A number for each named column; one vector theta without names."""
+        return {"theta": (self.dim,)} if self.names is None else dict.fromkeys(self.names, ())
 
     def _average(self, theta: ArrayLike, X: ArrayLike, response: Any) -> NDArray[np.float64]:
         """The mean over draws of response(x·θ), one draw at a time so that memory stays that of one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc.checks import integer
 from sgmcmc.dispatch import implements, loop
 from sgmcmc.elementary import exp, log
-from sgmcmc.models.design import Columns, design, draws_of, responses
+from sgmcmc.models.design import Columns, Named, coefficient_names, design, draws_of, responses
+from sgmcmc.parameters import Parameters
 from sgmcmc.potentials import (
     Model,
     add_energy,
@@ -35,7 +37,7 @@ class _Fields(NamedTuple):
     classes: int
 
 
-class SoftmaxRegression(_Fields, Model):
+class SoftmaxRegression(_Fields, Named, Model):
     """−log p(y | x, θ) = log Σ_l exp(z_l) − z_y with z = x·W.
 
     θ is W of shape (features, classes), flattened row by row: ``W = theta.reshape(-1, model.classes)``. Every class has
@@ -47,9 +49,9 @@ class SoftmaxRegression(_Fields, Model):
     classes: how many classes there are; None for the largest label plus one.
     intercept: put a column of ones first; W[0] is then the intercepts.
     standardise: centre every column and scale it to standard deviation 1; `predict` does the same to new rows.
+    names: of the columns, for summaries and pictures; None takes those of a data frame, if X is one.
     """
 
-    __slots__ = ()
     __repr__ = Model._repr
 
     def __new__(
@@ -60,10 +62,13 @@ class SoftmaxRegression(_Fields, Model):
         classes: int | None = None,
         intercept: bool = False,
         standardise: bool = False,
+        names: Sequence[str] | None = None,
     ) -> Self:
         matrix, columns = design(X, intercept, standardise)
         labels, count = _labels(y, len(matrix), classes)
-        return super().__new__(cls, matrix, labels, require_prior(prior), columns, count)
+        self = super().__new__(cls, matrix, labels, require_prior(prior), columns, count)
+        self.names = coefficient_names(X, names, intercept)
+        return self
 
     @property
     def dim(self) -> int:
@@ -74,6 +79,19 @@ class SoftmaxRegression(_Fields, Model):
     def n_rows(self) -> int:
         """How many rows of data there are."""
         return len(self.X)
+
+    @property
+    def parameters(self) -> Parameters:
+        """W, or for each named column its row of W."""
+        if self.names is None:
+            return {"W": (self.X.shape[1], self.classes)}
+        return dict.fromkeys(self.names, (self.classes,))
+
+    def simulate(self, theta: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Responses that the model would give at one θ, one for each row of its data."""
+        W = draws_of(theta, self.dim)[0].reshape(-1, self.classes)
+        noisy = self.X @ W + rng.gumbel(size=(self.n_rows, self.classes))  # the largest of these has the law of softmax
+        return np.asarray(noisy.argmax(axis=1), dtype=np.int64)
 
     def predict(self, theta: ArrayLike, X: ArrayLike) -> NDArray[np.float64]:
         """P(y = k) of shape (rows, classes), at one θ or averaged over draws of shape (…, dim)."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sgmcmc.parameters import Parameters, layout_of_model
 from sgmcmc.potentials.contract import energy_of, gradient_of
 from sgmcmc.priors import Flat
 
@@ -36,6 +37,15 @@ class Model:
         """The prior; Flat() for a model whose energy is all there is."""
         return Flat()
 
+    @property
+    def parameters(self) -> Parameters:
+        """Names and shapes of what θ is made of, ``{"w": (10, 3), "b": (3,)}``; one vector ``theta`` if a model says no more."""
+        return {"theta": (self.dim,)}
+
+    def unpack(self, theta: ArrayLike) -> dict[str, NDArray[Any]]:
+        """The parameters by name and in their shapes, of one θ or of draws (…, dim)."""
+        return layout_of_model(self, self.dim).unpack(theta)
+
     def energy(self, theta: ArrayLike) -> float:
         """U(θ) = −log prior(θ) − Σ log p(y_i | θ), over all rows."""
         return energy_of(self, theta)
@@ -52,4 +62,5 @@ class Model:
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def __reduce__(self) -> Any:
-        return type(self)._make, (tuple(self),)  # type: ignore[attr-defined, arg-type]
+        own: dict[str, Any] = getattr(self, "__dict__", {})  # what is not for kernels: names of columns
+        return type(self)._make, (tuple(self),), own if own else None  # type: ignore[attr-defined, arg-type]

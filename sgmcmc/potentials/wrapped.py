@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc.checks import integer
 from sgmcmc.dispatch import implements
 from sgmcmc.kernels import fingerprint, kernel
+from sgmcmc.parameters import Layout, Parameters
+from sgmcmc.potentials.adapters import ADAPTERS, filled_free_within, filled_within
 from sgmcmc.potentials.contract import (
     add_gradient,
     add_gradient_within,
@@ -42,6 +44,8 @@ class Potential(Model):
 
     gradient: the function.
     dim: the length of θ.
+    parameters: in place of `dim`, names and shapes of what θ is made of, ``{"w": (10, 3), "b": (3,)}``, in this order, each
+        row by row; ``trace["w"]`` then has the shape (chain, draw, 10, 3), and ``model.unpack(theta)`` gives the pieces.
     data: an array, or a tuple of arrays and numbers; handed to the function as it is, floats in the dtype of the run.
     prior: one of sgmcmc.priors, or your own; None for no prior.
     energy: ``(theta, data, rows)`` or ``(theta)``, returns Σ −log p(y_i | θ); for ``energy`` and ``check_gradient`` only.
@@ -54,13 +58,15 @@ class Potential(Model):
     def __new__(
         cls,
         gradient: Callable[..., Any],
-        dim: int,
+        dim: int | None = None,
         data: Any = None,
         prior: Any = None,
         energy: Callable[..., Any] | None = None,
         n_rows: int | None = None,
+        parameters: Parameters | None = None,
     ) -> Any:
-        integer("dim", dim, 1)
+        layout = _layout(dim, parameters)
+        dim = layout.dim
         fills = fills_out(gradient, data is not None)
         if energy is not None:
             check_energy_form(energy, data is not None)
@@ -70,9 +76,15 @@ class Potential(Model):
         probe(gradient, fills, dim, data, n_rows)
         prior = Flat() if prior is None else require_prior(prior)
         if not compiled:
-            return PythonPotential._build(gradient, fills, int(dim), data, prior, energy, n_rows)
-        fields = (prior, int(dim)) if data is None else (prior, int(dim), data, n_rows)
-        return _restore(gradient, fills, energy, fields)
+            return PythonPotential._build(gradient, fills, dim, data, prior, energy, n_rows, layout)
+        fields = (prior, dim) if data is None else (prior, dim, data, n_rows)
+        return _restore(gradient, fills, energy, fields, layout)
+
+    @property
+    def parameters(self) -> Parameters:
+        """Names and shapes of what θ is made of; a copy made by ``_make`` has one vector theta."""
+        layout: Layout | None = getattr(self, "_layout", None)
+        return super().parameters if layout is None else layout.axes
 
     def energy(self, theta: ArrayLike) -> float:
         """U(θ) = −log prior(θ) − Σ log p(y_i | θ), by the function given as ``energy=``."""
@@ -96,6 +108,16 @@ class Potential(Model):
         return f"Potential({getattr(self._functions()[0], '__name__', 'gradient')}, {inside}"
 
 
+def _layout(dim: Any, parameters: Parameters | None) -> Layout:
+    """One vector of `dim` numbers, or what was declared; exactly one of the two is given."""
+    if (dim is None) == (parameters is None):
+        came = "neither dim nor parameters was" if dim is None else f"dim={dim!r} and parameters were both"
+        raise TypeError(
+            f'{came} given; give the length of θ as dim=, or names and shapes as parameters={{"w": (10, 3)}}'
+        )
+    return Layout({"theta": (integer("dim", dim, 1),)}) if parameters is None else Layout.read(parameters)
+
+
 class PythonPotential(Potential):
     """A model whose gradient is a plain Python function: the engine calls `gradient_sum` from a Python loop."""
 
@@ -107,10 +129,14 @@ class PythonPotential(Potential):
     gradient_function: Callable[..., Any]
     energy_function: Callable[..., Any] | None
     _fills: bool
+    _layout: Layout | None = None
 
     @classmethod
-    def _build(cls, gradient: Any, fills: bool, dim: int, data: Any, prior: Any, energy: Any, n_rows: int) -> Any:
+    def _build(
+        cls, gradient: Any, fills: bool, dim: int, data: Any, prior: Any, energy: Any, n_rows: int, layout: Any = None
+    ) -> Any:
         self = object.__new__(cls)
+        self._layout = layout
         self.gradient_function, self.energy_function, self._fills = gradient, energy, fills
         self.dim, self.data, self.prior, self.n_rows = dim, data, prior, n_rows
         return self
@@ -148,6 +174,7 @@ class PythonPotential(Potential):
             self.prior,
             self.energy_function,
             self.n_rows,
+            self._layout,
         )
         return PythonPotential._build, state
 
@@ -181,10 +208,10 @@ def _weigh(model: Any, theta: Any, weight: Any, out: Any) -> None:
     weigh(model, theta, weight, out)
 
 
-def _restore(gradient: Any, fills: bool, energy: Any, fields: tuple[Any, ...]) -> Any:
+def _restore(gradient: Any, fills: bool, energy: Any, fields: tuple[Any, ...], layout: Layout | None = None) -> Any:
     base = _FreeFields if len(fields) == len(_FreeFields._fields) else _DataFields
     self = _class_for(gradient, fills, base)._make(fields)
-    self.energy_function = energy
+    self.energy_function, self._layout = energy, layout
     return self
 
 
@@ -201,11 +228,11 @@ def _class_for(gradient: Any, fills: bool, base: Any) -> Any:
         scope = {"__module__": __package__, "gradient_function": staticmethod(gradient), "_fills": fills}
         scope |= {"__repr__": Potential._repr, "__reduce__": _reduce}
         cls = type(name, (base, Potential), scope)
-        adapter = _ADAPTERS[base is _DataFields, fills](gradient)
+        adapter = ADAPTERS[base is _DataFields, fills](gradient)
         adapter.__module__ = gradient.py_func.__module__  # the user's code, so kernels fingerprint it as such
         implements(add_gradient, cls, allocates=True)(adapter)
         if fills:
-            within = (_filled_within if base is _DataFields else _filled_free_within)(gradient)
+            within = (filled_within if base is _DataFields else filled_free_within)(gradient)
             within.__module__ = gradient.py_func.__module__
             implements(add_gradient_within, cls, allocates=True)(within)
             implements(scratch_size, cls)(_dim_of)
@@ -213,85 +240,13 @@ def _class_for(gradient: Any, fills: bool, base: Any) -> Any:
     return getattr(home, name)
 
 
-def _reduce(self: Any) -> Any:
-    gradient, energy = self._functions()
-    return _restore, (gradient, self._fills, energy, tuple(self))
-
-
-def _filled(user: Any) -> Any:
-    def adapter(model: Any, theta: Any, rows: Any, out: Any) -> None:
-        part = np.zeros_like(out)  # the user may assign to out, which may hold a sum already
-        user(theta, model.data, rows, part)
-        for j in range(out.size):
-            out[j] += part[j]
-
-    return adapter
-
-
-def _filled_free(user: Any) -> Any:
-    def adapter(model: Any, theta: Any, rows: Any, out: Any) -> None:
-        part = np.zeros_like(out)
-        user(theta, part)
-        for j in range(out.size):
-            out[j] += part[j]
-
-    return adapter
-
-
-def _filled_within(user: Any) -> Any:
-    def adapter(model: Any, theta: Any, rows: Any, scratch: Any, out: Any) -> None:
-        for j in range(out.size):
-            scratch[j] = 0.0
-        user(theta, model.data, rows, scratch)
-        for j in range(out.size):
-            out[j] += scratch[j]
-
-    return adapter
-
-
-def _filled_free_within(user: Any) -> Any:
-    def adapter(model: Any, theta: Any, rows: Any, scratch: Any, out: Any) -> None:
-        for j in range(out.size):
-            scratch[j] = 0.0
-        user(theta, scratch)
-        for j in range(out.size):
-            out[j] += scratch[j]
-
-    return adapter
-
-
 def _dim_of(model: Any) -> int:
     return int(model.dim)
 
 
-def _returned(user: Any) -> Any:
-    def adapter(model: Any, theta: Any, rows: Any, out: Any) -> None:
-        part = user(theta, model.data, rows)
-        if part.size != out.size:
-            raise ValueError("gradient returned an array of another length than theta")
-        for j in range(out.size):
-            out[j] += part[j]
-
-    return adapter
-
-
-def _returned_free(user: Any) -> Any:
-    def adapter(model: Any, theta: Any, rows: Any, out: Any) -> None:
-        part = user(theta)
-        if part.size != out.size:
-            raise ValueError("gradient returned an array of another length than theta")
-        for j in range(out.size):
-            out[j] += part[j]
-
-    return adapter
-
-
-_ADAPTERS = {
-    (True, True): _filled,
-    (True, False): _returned,
-    (False, True): _filled_free,
-    (False, False): _returned_free,
-}
+def _reduce(self: Any) -> Any:
+    gradient, energy = self._functions()
+    return _restore, (gradient, self._fills, energy, tuple(self), getattr(self, "_layout", None))
 
 
 # ------------------------------------------------------------------------------------------------------------ the data
