@@ -7,29 +7,35 @@ only when it is complete, and each array in it is measured against the size of t
 from __future__ import annotations
 
 import html
-import json
-import math
 import os
-import secrets
-import struct
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
+
+from sgmcmc import archive
+from sgmcmc.archive import to_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Trace"]
+__all__ = ["KeptMoments", "Trace"]
 
 _FORMAT, _VERSION = "sgmcmc.trace", 1
 _ARRAYS = ("draws", "kinetic_temperature", "configurational_temperature")
+_MOMENTS = ("moments/n", "moments/mean", "moments/variance")
 _ROWS_SHOWN = 20  # in a notebook: more parameters than this are a job for summary()
+
+
+class KeptMoments(NamedTuple):
+    """Moments of draws that were not kept: how many, `n` (chain,), `mean` and `variance` (chain, dim), as `np.var` has it."""
+
+    n: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +47,7 @@ class Trace:
     kinetic_temperature: E[p K'(p)] per chain, NaN without momentum; the target's temperature if all is well.
     configurational_temperature: E[θ·U'(θ)] / dim per chain; the target's temperature too.
     final: the arrays of the last state, by name.
+    moments: with ``keep="moments"``, `n`, `mean` and `variance` of every chain, in place of draws.
     names: names of the parameters, ``theta[0]``, ``theta[1]``, … if none are given.
     """
 
@@ -50,6 +57,7 @@ class Trace:
     configurational_temperature: NDArray[np.float64]
     final: dict[str, NDArray[Any]]
     names: tuple[str, ...] = ()
+    moments: KeptMoments | None = None
 
     def __post_init__(self) -> None:
         draws = np.asarray(self.draws)
@@ -67,6 +75,8 @@ class Trace:
         if len(names) != self.dim or len(set(names)) != self.dim:
             raise ValueError(f"names holds {len(set(names))} different names; give {self.dim}, one for each parameter")
         object.__setattr__(self, "names", names)
+        if self.moments is not None and not all(len(m) == self.chains for m in self.moments):
+            raise ValueError(f"moments are of {len(self.moments.n)} chains; draws has {self.chains}")
         if len(self.chain_numbers) != self.chains:
             raise ValueError(f"info['chains'] names {len(self.chain_numbers)} chains; draws has {self.chains}")
 
@@ -111,26 +121,29 @@ class Trace:
             {"posterior": {"theta": self.draws}},
             dims={"theta": ["parameter"]},
             coords={"chain": self.chain_numbers, "parameter": list(self.names)},
-            attrs={"posterior": {"inference_library": "sgmcmc", "info": _to_json(self.info)}},
+            attrs={"posterior": {"inference_library": "sgmcmc", "info": to_json(self.info)}},
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to `path` (an ``.npz``): an old file there stays as it is until the new one is complete."""
         header = {"format": _FORMAT, "version": _VERSION, "info": self.info, "names": self.names}
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         arrays |= {f"final/{name}": np.asarray(value) for name, value in self.final.items()}
-        _write(Path(path), {"header": np.array(_to_json(header)), **arrays})
+        if self.moments is not None:
+            arrays |= {f"moments/{name}": value for name, value in self.moments._asdict().items()}
+        archive.write(Path(path), header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
         """Read what `save` wrote, bit for bit; ValueError for any other file."""
-        arrays, header = _read(Path(path))
+        arrays, header = archive.read(Path(path), _FORMAT, _VERSION, "a complete file of Trace.save")
         final = {name.removeprefix("final/"): value for name, value in arrays.items() if name.startswith("final/")}
         try:
             draws, kinetic, configurational = (arrays[name] for name in _ARRAYS)
-            return cls(draws, header["info"], kinetic, configurational, final, tuple(header["names"]))
+            moments = KeptMoments(*(arrays[m] for m in _MOMENTS)) if _MOMENTS[0] in arrays else None
+            return cls(draws, header["info"], kinetic, configurational, final, tuple(header["names"]), moments)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ValueError(f"{path} is a damaged trace: {_reason(error)}") from error
+            raise ValueError(f"{path} is a damaged trace: {archive.reason(error)}") from error
 
     def plot_trace(self, parameters: Sequence[int | str] | None = None, ax: Any = None) -> NDArray[Any]:
         """Every chain against time, one axes per parameter."""
@@ -210,70 +223,3 @@ def _mean(x: NDArray[np.float64]) -> float:
 
 def _sd(x: NDArray[np.float64]) -> float:
     return float(np.std(x, ddof=1)) if x.size > 1 and np.isfinite(x).all() else np.nan
-
-
-def _to_json(value: Any) -> str:
-    return json.dumps(value, default=_plain, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"info holds {value!r}; give what JSON can hold: numbers, texts, lists and dictionaries")
-
-
-def _write(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """All or nothing: a neighbour file is written, flushed to the disk and then given the name."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with open(beside, "xb") as file:
-            np.savez(file, allow_pickle=False, **arrays)  # type: ignore[arg-type,unused-ignore]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    with open(path, "rb") as file:
-        try:
-            with zipfile.ZipFile(file) as archive:
-                header = _header(archive)
-                return {m.filename.removesuffix(".npy"): _array(archive, m) for m in archive.infolist()}, header
-        except _UNREADABLE as error:
-            raise ValueError(f"{path} is not a complete file of Trace.save: {_reason(error)}") from error
-
-
-# What zipfile, numpy and json raise on bytes that nobody wrote on purpose; RuntimeError is an encrypted member.
-_UNREADABLE = (zipfile.BadZipFile, ValueError, KeyError, EOFError, OSError, struct.error, RuntimeError, MemoryError)
-
-
-def _reason(error: BaseException) -> str:
-    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
-
-
-def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
-    if "header.npy" not in archive.namelist():
-        raise ValueError("it has no header")
-    header = json.loads(str(_array(archive, archive.getinfo("header.npy"))))
-    if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise ValueError(f"its header does not say {_FORMAT}")
-    if header.get("version") != _VERSION:
-        raise ValueError(f"it has format version {header.get('version')!r}, and this sgmcmc reads {_VERSION}")
-    return header
-
-
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    """One array, after its promised size is found equal to the size that is there."""
-    if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
-        raise ValueError(f"{member.filename} is compressed")
-    with archive.open(member) as file:
-        if npy.read_magic(file) != (1, 0):
-            raise ValueError(f"{member.filename} is not an array of version 1.0")
-        shape, _, dtype = npy.read_array_header_1_0(file)
-        if dtype.kind not in "fiubU" or file.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
-            raise ValueError(f"{member.filename} promises {dtype} of shape {shape}, which it does not hold")
-    with archive.open(member) as file:
-        array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
-    return array

@@ -10,7 +10,7 @@ import sgmcmc
 ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
-    {"checks", "linking", "stack", "threads"},
+    {"archive", "checks", "linking", "stack", "threads"},
     {"datasets"},
     {"dispatch"},
     {"kernels", "floats", "moments", "philox"},
@@ -31,6 +31,7 @@ LAYERS = [
     {"diagnostics"},
     {"plots"},
     {"trace"},
+    {"runs"},
     {"sampling"},
     {"__init__"},
     {"testing"},
@@ -43,7 +44,18 @@ LAYERS = [
 LEVEL = {module: level for level, modules in enumerate(LAYERS) for module in modules}
 
 # A trace offers its own plots and summary, through imports inside the methods.
-HEAVY = {"scipy", "matplotlib", "pandas", "arviz_stats", "arviz_base", "tqdm", "numba.cuda"}
+HEAVY = {
+    "scipy",
+    "matplotlib",
+    "pandas",
+    "arviz_stats",
+    "arviz_base",
+    "tqdm",
+    "numba.cuda",
+    "dask",
+    "distributed",
+    "mpi4py",
+}
 
 
 def part_of(path: Path) -> str:
