@@ -122,6 +122,9 @@ def read(path: Path, form: str, version: int, what: str) -> tuple[dict[str, NDAr
 
 def _measure(members: list[zipfile.ZipInfo], size: int) -> None:
     """No bomb: members that lie over each other, or more of them than anybody writes."""
+    for member in members:
+        if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
+            raise ValueError(f"{member.filename} is compressed")
     names = [m.filename for m in members]
     if len(members) > MOST_MEMBERS or len(set(names)) < len(names):
         raise ValueError(f"it has {len(members)} members, or one name twice")
@@ -142,8 +145,6 @@ def _header(archive: zipfile.ZipFile, form: str, version: int) -> dict[str, Any]
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     """One array, after its promised size is found equal to the size that is there."""
-    if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
-        raise ValueError(f"{member.filename} is compressed")
     with archive.open(member) as file:
         if npy.read_magic(file) != (1, 0):
             raise ValueError(f"{member.filename} is not an array of version 1.0")

@@ -11,7 +11,7 @@ ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
     {"archive", "checks", "linking", "stack", "threads"},
-    {"datasets"},
+    {"chunks", "datasets"},
     {"dispatch"},
     {"kernels", "floats", "moments", "philox"},
     {"elementary"},
@@ -31,7 +31,7 @@ LAYERS = [
     {"diagnostics"},
     {"plots"},
     {"trace"},
-    {"runs"},
+    {"runs", "shards"},
     {"sampling"},
     {"__init__"},
     {"testing"},

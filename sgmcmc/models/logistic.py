@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.dispatch import implements
 from sgmcmc.elementary import sigmoid, softplus
-from sgmcmc.models.design import Columns, design, responses
+from sgmcmc.models.design import Columns, design, responses, values_of
 from sgmcmc.models.predictor import LinearPredictor, loss, loss_slope
 from sgmcmc.priors import Gaussian, require_prior
 
@@ -56,7 +56,7 @@ class LogisticRegression(_Fields, LinearPredictor):
 
 def _labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     labels = responses(y, n_rows)
-    values = np.unique(labels)
+    values = values_of(labels)
     if not np.isin(values, (0.0, 1.0)).all():
         shown = ", ".join(f"{v:g}" for v in values[:5]) + (", ..." if values.size > 5 else "")
         raise ValueError(f"labels must be 0 or 1; got values [{shown}]")

@@ -36,6 +36,7 @@ def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> S
     checks.one_of("device", given["device"], ("cpu", "cuda", "auto"))
     chosen, why = _device(given["device"], model)
     dim, n_rows = _check_model(model)
+    _check_mapped(model, precision(given["dtype"]))
     clip = given["clip_gradient"]
     settings = Settings(
         model,
@@ -73,6 +74,17 @@ def _check_model(model: Any) -> tuple[int, int]:
     if not isinstance(model, PythonPotential):
         check_model(model)
     return dim_of(model), rows_of(model)
+
+
+def _check_mapped(part: Any, kind: Any) -> None:
+    """Refuse to read a file into memory that was mapped so as not to be."""
+    for value in part if isinstance(part, tuple) else ():
+        _check_mapped(value, kind)
+        if checks.is_mapped(value) and value.dtype.kind == "f" and value.dtype != np.dtype(kind):
+            raise ValueError(
+                f"the data are a memory-mapped file of {value.dtype}, and dtype={np.dtype(kind)} would read it all into memory; "
+                f"give dtype=np.{value.dtype}, or write the file in {np.dtype(kind)}"
+            )
 
 
 def as_seed(seed: Any, init: Any, saved: int | None = None) -> int:

@@ -37,9 +37,14 @@ class DrawFile:
 
     def create(self) -> None:
         """A file of the full size, without rows; on most systems it takes up no room before they come."""
-        file = self._file = open(self.path, "w+b", buffering=0)  # noqa: SIM115  closed by `close`
-        file.write(self._header)
-        file.truncate(len(self._header) + int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize)
+        try:
+            file = self._file = open(self.path, "w+b", buffering=0)  # noqa: SIM115  closed by `close`
+            file.write(self._header)
+            file.truncate(self._offset(self.shape[0], 0))
+        except OSError as error:
+            raise OSError(
+                f"draws cannot be written to {self.path}: {error.strerror}; choose a folder with room that you may write to"
+            ) from error
 
     def reopen(self, counts: NDArray[Any], sums: NDArray[Any]) -> None:
         """Go on with a file in which so many rows of every chain have these checksums; ValueError if they have not."""

@@ -15,13 +15,14 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
+from sgmcmc.checks import is_mapped
 from sgmcmc.engines.crew import Chain
 from sgmcmc.engines.recording import Keep, KeepFunction
 from sgmcmc.kernels import fingerprint, implementations_fingerprint
 from sgmcmc.potentials import Potential, PythonPotential
 from sgmcmc.runs.settings import Settings
 
-__all__ = ["difference", "digest_of", "identity", "is_mapped"]
+__all__ = ["difference", "digest_of", "identity"]
 
 STRETCHES, STRETCH = 256, 1 << 18
 _SIMPLE = ("draws", "warmup", "thin", "chains", "first", "device", "noise", "clip", "on_divergence")
@@ -87,15 +88,6 @@ def _kind(value: Any) -> str:
     if isinstance(value, Potential):
         return f"Potential {fingerprint(value._functions()[0]).hex()[:32]}"
     return f"{cls.__qualname__} {implementations_fingerprint(cls).hex()[:32]}"
-
-
-def is_mapped(array: Any) -> bool:
-    """Whether an array lies in a file that is mapped into memory."""
-    while isinstance(array, np.ndarray):
-        if isinstance(array, np.memmap):
-            return True
-        array = array.base
-    return False
 
 
 def digest_of(array: NDArray[Any]) -> str:

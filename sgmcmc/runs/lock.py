@@ -30,7 +30,7 @@ class Lock:
         with Lock._guard:
             if self.path in Lock._held:
                 raise RuntimeError(_in_use(self.path))
-            self._number = os.open(self.path.with_name(f".{self.path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
+            self._number = _opened(self.path)
             try:
                 _take(self._number)
             except OSError as error:
@@ -44,6 +44,16 @@ class Lock:
             Lock._held.discard(self.path)
             if self._number is not None:
                 os.close(self._number)  # which lets go of the lock
+
+
+def _opened(path: Path) -> int:
+    try:
+        return os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise type(error)(
+            error.errno,
+            f"checkpoint='{path}' cannot be written ({error.strerror}); choose a folder that you may write to",
+        ) from error
 
 
 def _in_use(path: Path) -> str:
