@@ -17,7 +17,7 @@ __all__ = ["consensus"]
 def consensus(traces: Sequence[Trace], weights: str = "covariance") -> Trace:
     """Draws of the product of sub-posteriors: θ = (Σ W_s)⁻¹ Σ W_s θ_s, with W_s the inverse covariance of shard s.
 
-    Shard s must have been sampled with its own rows and the prior to the power 1/S (a Gaussian prior √S times as wide). The
+    Shard s must have been sampled with its own rows, a seed of its own and the prior to the power 1/S (a Gaussian prior √S times as wide). The
     result is exact if every sub-posterior is Gaussian; otherwise it is off by what makes them differ from a Gaussian, and it
     can never find a mode that a single shard does not show (Scott et al. 2016, https://doi.org/10.1080/17509653.2016.1142191).
 
@@ -50,6 +50,12 @@ def _checked(traces: Sequence[Trace]) -> list[NDArray[np.float64]]:
     shapes = {(t.chains, t.dim) for t in traces}
     if len(shapes) > 1:
         raise ValueError(f"traces have (chains, parameters) {sorted(shapes)}; give traces that are alike")
+    seeds = [t.info.get("seed") for t in traces]
+    if len({s for s in seeds if s is not None}) < len([s for s in seeds if s is not None]):
+        raise ValueError(
+            f"traces have the seeds {seeds}; with one seed shards have the same noise, and their draws are not independent: "
+            "give every shard a seed of its own"
+        )
     n = min(t.n_draws for t in traces)
     dim = traces[0].dim
     if n * traces[0].chains <= dim:
