@@ -106,7 +106,12 @@ def line(case: tuple[str, int, float, int, int, float], row: float, coordinate: 
 
 
 HEAD = ["machine", "workers", "rows", "columns", "batch", "data", "a chain of 1e5 or 1e6 steps", "one full gradient"]
-HEAD += ["all data to each worker", "a shard to each worker", "states, there and back", "a checkpoint"]
+HEAD += [
+    "all data to each worker, from one machine",
+    "a shard to each worker, on links of their own",
+    "states, there and back",
+    "a checkpoint",
+]
 
 
 def tables() -> str:
