@@ -14,12 +14,14 @@ from typing import Any
 
 from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats
 from sgmcmc.checks import DivergenceError
+from sgmcmc.chunks import Chunks
 from sgmcmc.dispatch import implements
 from sgmcmc.moments import Moments
 from sgmcmc.potentials import Potential, check_gradient
 from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
 from sgmcmc.samplers import Sampler
 from sgmcmc.sampling import sample
+from sgmcmc.shards import consensus
 from sgmcmc.trace import Trace
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "SGMGT",
     "SGMGTD",
     "SGNHT",
+    "Chunks",
     "DivergenceError",
     "Moments",
     "Potential",
@@ -35,6 +38,7 @@ __all__ = [
     "Trace",
     "check_gradient",
     "compare",
+    "consensus",
     "datasets",
     "implements",
     "integrators",

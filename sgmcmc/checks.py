@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DivergenceError", "finite_array", "integer", "number", "one_of"]
+__all__ = ["DivergenceError", "finite_array", "integer", "is_mapped", "mapped_floats", "number", "one_of"]
 
 
 class DivergenceError(ArithmeticError):
@@ -81,3 +81,24 @@ def finite_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.f
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} has a non-finite value, {array[where]} at index {where}; clean the data first")
     return array
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether an array lies in a file that is mapped into memory."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False
+
+
+def mapped_floats(name: str, value: Any) -> NDArray[Any] | None:
+    """A memory-mapped array of floats as it is, never copied and not read through; None for an array that is not mapped."""
+    if not is_mapped(value):
+        return None
+    if value.dtype not in (np.float32, np.float64) or not value.flags.c_contiguous:
+        raise TypeError(
+            f"{name} is a memory-mapped file of {value.dtype}, and to convert it would read it all into memory; write it as "
+            "float32 or float64 in C order"
+        )
+    return np.asarray(value)

@@ -119,6 +119,11 @@ class OpenFunction:
             self._chosen[classes] = found
         return found(*args)
 
+    def __reduce__(self) -> str:
+        return (
+            self.__qualname__
+        )  # by name, for a pickle that goes to another process: there it has its own implementations
+
     def __repr__(self) -> str:
         return f"<open function {self.__module__}.{self.__name__}{self.__signature__}>"
 

@@ -32,7 +32,7 @@ from numba.core.typing import signature
 from sgmcmc.dispatch import LOOP, OpenFunction, open_functions
 from sgmcmc.linking import KernelCompiler
 
-__all__ = ["ContentCache", "fingerprint", "kernel"]
+__all__ = ["ContentCache", "fingerprint", "implementations_fingerprint", "kernel"]
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -84,7 +84,7 @@ class ContentCache:
         for part in (_describe(arguments), codegen.magic_tuple(), self._py_func.__qualname__):
             digest.update(repr(part).encode())
         for cls in sorted({c for t in arguments for c in _classes(t)}, key=_name):
-            digest.update(_implementations_fingerprint(cls))
+            digest.update(implementations_fingerprint(cls))
         return digest.hexdigest()
 
 
@@ -149,7 +149,8 @@ def _classes(numba_type: Any) -> Iterator[type]:
             yield from _classes(member)
 
 
-def _implementations_fingerprint(cls: type) -> bytes:
+def implementations_fingerprint(cls: type) -> bytes:
+    """A digest of what a class means to every open function, as far as that is not said in this package."""
     digest = hashlib.sha256(_name(cls).encode())
     digest.update(repr(getattr(cls, "_fields", ())).encode())
     for function in open_functions():

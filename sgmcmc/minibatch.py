@@ -15,7 +15,7 @@ from sgmcmc import checks
 from sgmcmc.dispatch import LOOP, implements, open_function
 from sgmcmc.rng import MINIBATCH, fill_integers, integer_below
 
-__all__ = ["EpochShuffle", "FullData", "WithReplacement", "WithoutReplacement", "as_minibatch", "choose"]
+__all__ = ["Blocks", "EpochShuffle", "FullData", "WithReplacement", "WithoutReplacement", "as_minibatch", "choose"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -42,13 +42,37 @@ class EpochShuffle(NamedTuple):
     size: int
 
 
-Minibatch = FullData | WithReplacement | WithoutReplacement | EpochShuffle
-_KINDS: dict[str, Any] = {"replacement": WithReplacement, "no-replacement": WithoutReplacement, "shuffle": EpochShuffle}
+class Blocks(NamedTuple):
+    """Rows for data larger than memory: from a window of a few blocks of consecutive rows, shuffled, until the window is used up.
+
+    A window is `window` blocks of `block` rows each. Every block begins at a row chosen independently and uniformly from all N
+    (the data are a circle: after the last row comes the first), so every row has the same chance in every step, and the
+    gradient is unbiased. The rows of a window are put in random order and dealt out, `size` per step; what does not fill a
+    last batch is dropped. A step reads rows that lie in few places, and of a window every row that is read is read once.
+
+    The noise of one step is that of drawing without replacement. Steps of one window share their blocks: if neighbouring rows
+    are alike (a sorted file), their noises are correlated, and the chain sees up to `block` times the variance over a window.
+    In rows whose order says nothing the noise over a window is that of "replacement". Shuffle a sorted file once.
+    """
+
+    block: int = 1024
+    window: int = 64
+    size: int = 0  # the batch size; `sample` fills it in
 
 
-def as_minibatch(batch_size: int | None, kind: str, n_rows: int) -> Minibatch:
+Minibatch = FullData | WithReplacement | WithoutReplacement | EpochShuffle | Blocks
+_KINDS: dict[str, Any] = {
+    "replacement": WithReplacement,
+    "no-replacement": WithoutReplacement,
+    "shuffle": EpochShuffle,
+    "blocks": Blocks,
+}
+
+
+def as_minibatch(batch_size: int | None, kind: str | Blocks, n_rows: int) -> Minibatch:
     """The minibatch rule for `batch_size` of `n_rows` rows; None is the full gradient."""
-    checks.one_of("minibatch", kind, tuple(_KINDS))
+    if not isinstance(kind, Blocks):
+        checks.one_of("minibatch", kind, tuple(_KINDS))
     if batch_size is None:
         return FullData()
     if n_rows == 0:
@@ -59,7 +83,21 @@ def as_minibatch(batch_size: int | None, kind: str, n_rows: int) -> Minibatch:
             f"batch_size={size} is larger than the data set of {n_rows} rows; "
             f"choose 1 to {n_rows}, or None for the full gradient"
         )
+    if isinstance(kind, Blocks) or kind == "blocks":
+        return _blocks(kind if isinstance(kind, Blocks) else None, size, n_rows)
     return _KINDS[kind](size)  # type: ignore[no-any-return]
+
+
+def _blocks(given: Blocks | None, size: int, n_rows: int) -> Blocks:
+    """Blocks that fit the data; the default ones shrink with a small data set, given ones are refused."""
+    if given is None:
+        block = min(Blocks().block, n_rows)
+        return Blocks(block, max(Blocks().window, -(-size // block)), size)
+    block = checks.integer("Blocks.block", given.block, 1, n_rows)
+    window = checks.integer("Blocks.window", given.window, 1)
+    if block * window < size:
+        raise ValueError(f"batch_size={size} does not fit into {given!r}; give block·window of at least batch_size")
+    return Blocks(block, window, size)
 
 
 def row_buffer(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
@@ -68,7 +106,9 @@ def row_buffer(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
 
 
 def memory(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
-    """Scratch space: the last step a row was chosen in, or the order of the epoch (its number stands at the end)."""
+    """Scratch space: the last step a row was chosen in, or the order of the epoch or window (its number stands at the end)."""
+    if isinstance(minibatch, Blocks):
+        return np.full(minibatch.block * minibatch.window + 1, -1, np.int64)
     needed = n_rows if isinstance(minibatch, WithoutReplacement) else n_rows + 1
     kept = isinstance(minibatch, WithoutReplacement | EpochShuffle)
     return np.full(needed if kept else 0, -1, np.int64)
@@ -113,5 +153,26 @@ def _(minibatch, n_rows, stream, step, memory, rows):
             memory[i], memory[j] = memory[j], memory[i]
         memory[n_rows] = epoch
     first = (step - epoch * per_epoch) * rows.size
+    for i in range(rows.size):
+        rows[i] = memory[first + i]
+
+
+@implements(choose, Blocks)
+def _(minibatch, n_rows, stream, step, memory, rows):
+    pool = minibatch.block * minibatch.window
+    per_window = pool // rows.size
+    number = step // per_window
+    if memory[pool] != number:
+        # Blocks first, in the addresses 0 … window − 1 of this number; then Fisher and Yates, in the ones behind them.
+        for b in range(minibatch.window):
+            first = integer_below(n_rows, stream, number, b, MINIBATCH)
+            for i in range(minibatch.block):
+                row = first + i
+                memory[b * minibatch.block + i] = row - n_rows if row >= n_rows else row
+        for i in range(pool - 1):
+            j = i + integer_below(pool - i, stream, number, minibatch.window + i, MINIBATCH)
+            memory[i], memory[j] = memory[j], memory[i]
+        memory[pool] = number
+    first = (step - number * per_window) * rows.size
     for i in range(rows.size):
         rows[i] = memory[first + i]

@@ -153,6 +153,10 @@ class Sampler:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What was given, for a pickle or a copy; what was worked out from it can be worked out again."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     # ---- what the kernels see --------------------------------------------------------------------------------------
 
     def dynamics(self, dim: int, dtype: DTypeLike = np.float64) -> Dynamics:

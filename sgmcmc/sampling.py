@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import secrets
+import contextlib
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sgmcmc import checks
-from sgmcmc.engines import cpu, crew, cuda, packed, python
-from sgmcmc.engines.cuda_state import choose_device
-from sgmcmc.engines.plan import Plan, make_plan
-from sgmcmc.integrators import State
-from sgmcmc.kinetics import Overdamped
-from sgmcmc.minibatch import FullData, as_minibatch
-from sgmcmc.parameters import layout_of_model
-from sgmcmc.potentials import PythonPotential, check_model, dim_of, rows_of
-from sgmcmc.rng import stream
-from sgmcmc.samplers import Sampler, in_precision, precision
-from sgmcmc.threads import usable_cores
+from sgmcmc.engines import crew
+from sgmcmc.minibatch import Blocks
+from sgmcmc.runs.checkpoint import load
+from sgmcmc.runs.collect import collect, facts
+from sgmcmc.runs.door import Place, as_keep, as_place, as_seed, as_settings
+from sgmcmc.runs.keeping import Keeping, open_keeping
+from sgmcmc.runs.lock import Lock
+from sgmcmc.runs.remote import remote_tasks
+from sgmcmc.runs.settings import Settings, local_tasks
+from sgmcmc.runs.starts import start
+from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace
 
 __all__ = ["sample"]
@@ -36,7 +37,7 @@ def sample(
     warmup: int = 1000,
     chains: int = 4,
     batch_size: int | None = None,
-    minibatch: str = "replacement",
+    minibatch: str | Blocks = "replacement",
     seed: int | None = None,
     init: Any = None,
     thin: int = 1,
@@ -47,6 +48,12 @@ def sample(
     on_divergence: str = "raise",
     gradient_noise: float = 0.0,
     clip_gradient: float | None = None,
+    keep: Callable[[NDArray[Any]], Any] | str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 30.0,
+    resume: bool = False,
+    executor: Executor | None = None,
 ) -> Trace:
     """Draw from the posterior of a model.
 
@@ -58,7 +65,8 @@ def sample(
     warmup : how many steps each chain takes before that.
     chains : how many chains; chain number 7 of ten is the same, bit for bit, as chain number 7 of a hundred.
     batch_size : rows per gradient; None is all of them.
-    minibatch : "replacement" (independent rows), "no-replacement" (different rows), "shuffle" (epochs in random order).
+    minibatch : "replacement" (independent rows), "no-replacement" (different rows), "shuffle" (epochs in random order),
+        "blocks" (for data larger than memory), or ``sg.minibatch.Blocks(block, window)``.
     seed : 0 … 2⁶⁴ − 1; None takes one from the operating system, and the trace says which (``trace.info["seed"]``).
     init : where chains start: (dim,), or (chains, dim), or {"theta": …, "p": …, "xi": …}, or a `Trace` to go on from. None
         is a small cloud around 0.
@@ -72,233 +80,109 @@ def sample(
     on_divergence : "raise" a DivergenceError, or "drop" the chain and go on with the others.
     gradient_noise : B; adds N(0, 2B) to every coordinate of the gradient, for studies of gradient noise.
     clip_gradient : bound on each coordinate of the gradient; it biases the draws, so None, off, is the default.
+    keep : a function of θ whose value is recorded in place of θ, or "moments" for mean and variance only (``trace.moments``).
+    out : an ``.npy`` file for the draws, written as they come; ``trace.draws`` is then read from it, and no memory is taken.
+    checkpoint : a file (``.npz``) from which the run can go on after any end, the machine's included.
+    checkpoint_every : seconds between two checkpoints.
+    resume : go on from the checkpoint, if there is one; the draws are those of a run that never ended.
+    executor : a `concurrent.futures.Executor` whose workers run the chains; the draws are the same.
 
-    Ctrl-C ends the run early and returns the draws so far, of equal number for all chains.
+    Ctrl-C ends the run early and returns the draws so far, of equal number for all chains; a second one ends it at once.
     """
-    _check(sampler, device)
-    chosen, why = _device(device, model)
-    dim, n_rows = _check_model(model)
-    draws = checks.integer("draws", draws, 1)
-    warmup = checks.integer("warmup", warmup, 0)
-    chains = checks.integer("chains", chains, 1, 2**32 - 1)
-    thin = checks.integer("thin", thin, 1)
-    kind = precision(dtype)
-    checks.one_of("on_divergence", on_divergence, ("raise", "drop"))
-    noise = checks.number("gradient_noise", gradient_noise, 0.0, 1e300)
-    clip = np.inf if clip_gradient is None else checks.number("clip_gradient", clip_gradient, 0.0, open_low=True)
-    rows = as_minibatch(batch_size, minibatch, n_rows)
-    seed = _seed(seed, init)
-    cores = usable_cores() if threads is None else checks.integer("threads", threads, 1)
-    n_threads = 1 if isinstance(model, PythonPotential) else min(cores, chains)
-
-    first = _last_step(init) if isinstance(init, Trace) else 0
-    plan = make_plan(sampler.schedule, draws, warmup, thin, first)
-    plan.step_sizes(first, 1, kind)  # a function of the user's: better refused here than after compiling
-    weight = 1.0 if isinstance(rows, FullData) else n_rows / rows.size
-    gradient = in_precision(cpu.Gradient(rows, n_rows, weight, noise, clip), kind)
-    interpreted = isinstance(model, PythonPotential)
-    job = crew.Job(
-        partial(python.run_chunk, threads=cores // n_threads) if interpreted else cpu.run_chunk,
-        sampler.dynamics(dim, kind),
-        model if interpreted else in_precision(model, kind),
-        gradient,
-        plan,
-        kind,
-    )
-    out = np.empty((chains, draws, dim), kind)
-    crew_chains = _start(sampler, init, seed, chains, dim, kind, out)
-
-    begin = time.perf_counter()
-    tasks = _tasks(chosen, job, crew_chains, seed, n_threads, out)
-    n_threads = len(tasks) if chosen == "cuda" else n_threads
-    for task in tasks[:1] if chosen == "cpu" else tasks:  # every GPU has code of its own
-        task.prepare()  # compiles, or loads from the disk cache
-    compiled = time.perf_counter()
-    before = sum(c.step for c in crew_chains)
-    interrupted = _run(job, crew_chains, n_threads, progress, on_divergence, sampler, tasks)
-    for task in tasks:
-        task.finish()
-    seconds = time.perf_counter() - compiled
-
-    return _collect(
-        job,
-        crew_chains,
-        out,
-        interrupted,
-        {
-            "sampler": repr(sampler),
-            "model": repr(model),
-            "seed": seed,
-            "dtype": np.dtype(kind).name,
-            "device": chosen,
-            "device_reason": why,
-            "threads": n_threads,
-            "steps": sum(c.step for c in crew_chains) - before,
-            "warmup": warmup,
-            "thin": thin,
-            "batch_size": None if batch_size is None else int(batch_size),
-            "minibatch": minibatch if batch_size is not None else None,
-            "gradient_noise": noise,
-            "clip_gradient": None if clip_gradient is None else clip,
-            "temperature": sampler.temperature,
-            "seconds": seconds,
-            "compile_seconds": compiled - begin,
-        },
-        not isinstance(sampler.kinetics, Overdamped),
-        model,
-    )
+    given: dict[str, Any] = {
+        "draws": draws,
+        "warmup": warmup,
+        "chains": chains,
+        "thin": thin,
+        "dtype": dtype,
+        "device": device,
+    }
+    given |= {"batch_size": batch_size, "minibatch": minibatch, "threads": threads, "on_divergence": on_divergence}
+    given |= {"gradient_noise": gradient_noise, "clip_gradient": clip_gradient}
+    settings = as_settings(model, sampler, init, given)
+    place = as_place(checkpoint, checkpoint_every, resume, out, executor, keep, settings.device)
+    with contextlib.ExitStack() as stack:
+        if place.checkpoint is not None:
+            stack.enter_context(Lock(place.checkpoint))
+        found = place.found()
+        saved = None if found is None else load(found)
+        seed = as_seed(seed, init, None if saved is None else saved.seed)
+        all_chains = start(sampler, init, seed, settings.chains, settings.dim, settings.dtype)
+        kept = as_keep(keep, all_chains[0].state.theta)
+        keeping = stack.enter_context(open_keeping(settings, place, kept, all_chains, seed, saved))
+        trace = _run(settings, place, keeping, seed, progress)
+    trace.info["minibatch"] = _name(minibatch) if batch_size is not None else None
+    trace.info["keep"] = keep if keep is None or isinstance(keep, str) else getattr(keep, "__name__", repr(keep))
+    return trace
 
 
-# ---- at the door --------------------------------------------------------------------------------------------------------
-
-
-def _check(sampler: Any, device: Any) -> None:
-    if not isinstance(sampler, Sampler):
-        raise TypeError(
-            f"sampler={sampler!r} is not a Sampler; give SGLD(...), SGHMC(...), SGNHT(...), SGMGT(...) or SGMGTD(...)"
-        )
-    checks.one_of("device", device, ("cpu", "cuda", "auto"))
-
-
-def _device(device: str, model: Any) -> tuple[str, str]:
-    """Where to run, and why; a Python gradient runs on the CPU."""
-    if device == "auto" and isinstance(model, PythonPotential):
-        return "cpu", "the gradient is computed by Python"
-    if device == "cuda":
-        cuda.check_model_for_device(model)
-    return choose_device(device)
-
-
-def _check_model(model: Any) -> tuple[int, int]:
-    if not isinstance(model, PythonPotential):
-        check_model(model)
-    layout_of_model(model, dim_of(model))  # better refused here than after the run
-    return dim_of(model), rows_of(model)
-
-
-def _seed(seed: Any, init: Any) -> int:
-    if seed is None:
-        return int(init.info["seed"]) if isinstance(init, Trace) else secrets.randbits(64)
-    return checks.integer("seed", seed, 0, 2**64 - 1)
-
-
-# ---- the start ----------------------------------------------------------------------------------------------------------
-
-
-_WORDS = {"theta": "parameters", "p": "momentum", "xi": "thermostat"}
-
-
-def _start(
-    sampler: Sampler, init: Any, seed: int, chains: int, dim: int, kind: Any, out: NDArray[Any]
-) -> list[crew.Chain]:
-    if isinstance(init, Trace):
-        return _continue(sampler, init, seed, chains, dim, kind, out)
-    given = dict(init) if isinstance(init, Mapping) else {"theta": init}
-    unknown = [name for name in given if name not in _WORDS]
-    if unknown:
-        raise ValueError(f"init has the unknown key {unknown[0]!r}; its keys are 'theta', 'p' and 'xi'")
-    if given.get("theta") is None:
-        given["theta"] = _cloud(seed, chains, dim)
-    sizes = sampler.sizes(dim)._asdict()
-    for name in given:
-        if sizes[name] == 0:
-            raise ValueError(f"init[{name!r}] was given, but the sampler has no {_WORDS[name]}; leave it out")
-    values = {name: _per_chain(f"init[{name!r}]", value, chains, sizes[name]) for name, value in given.items()}
-    extra = {name: values[name] for name in ("p", "xi") if name in values}
-    states, fresh = sampler.start(values["theta"].astype(kind), **extra), "p" not in values
-    origins = np.zeros((chains, dim), kind)
-    return [
-        crew.Chain(i, stream(seed, i), State(*(a[i] for a in states)), 0, 0.0, out[i], origins[i], fresh=fresh)
-        for i in range(chains)
-    ]
-
-
-def _per_chain(name: str, value: Any, chains: int, size: int) -> NDArray[np.float64]:
-    """One row per chain from a number, a row, or a row per chain."""
-    array = checks.finite_array(name, value)
-    if array.shape not in ((), (size,), (chains, size)):
-        raise ValueError(f"{name} has shape {array.shape}; give ({size},) or ({chains}, {size})")
-    return np.broadcast_to(array, (chains, size))
-
-
-def _cloud(seed: int, chains: int, dim: int) -> NDArray[np.float64]:
-    """Where chains start if nothing is said: normal around 0 with standard deviation 0.1."""
-    generators = (np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,))) for number in range(chains))
-    return np.stack([0.1 * g.standard_normal(dim) for g in generators])
-
-
-def _last_step(trace: Trace) -> int:
-    missing = [name for name in (*State._fields, "step", "before") if name not in trace.final]
-    if missing:
-        raise ValueError(f"init is a trace without {missing[0]!r} in its final state; give one that sample returned")
-    return int(np.max(trace.final["step"]))
-
-
-def _continue(
-    sampler: Sampler, trace: Trace, seed: int, chains: int, dim: int, kind: Any, out: NDArray[Any]
-) -> list[crew.Chain]:
-    """Chains that go on from the end of a trace, with the same random numbers as if it had never ended.
-
-    After Ctrl-C they ended in different steps: those behind catch up with the furthest before anything is recorded.
-    """
-    final = trace.final
-    if trace.draws.shape[0] != chains or trace.draws.shape[2] != dim or trace.draws.dtype != np.dtype(kind):
-        raise ValueError(
-            f"init is a trace of {trace.draws.shape[0]} chains, {trace.draws.shape[2]} coordinates and dtype "
-            f"{trace.draws.dtype}; the run has chains={chains}, {dim} coordinates and dtype {np.dtype(kind)}"
-        )
-    result = []
-    for i, number in enumerate(trace.chain_numbers):
-        state = State(*(np.array(final[name][i], dtype=kind) for name in State._fields))
-        if not sampler.fits(state):
-            raise ValueError(
-                f"init is a trace of {trace.info.get('sampler')}, whose state {sampler!r} cannot go on from"
-            )
-        at, before = int(final["step"][i]), float(final["before"][i])
-        result.append(crew.Chain(number, stream(seed, number), state, at, before, out[i], np.zeros(dim, kind)))
-    return result
-
-
-# ---- the run and what comes of it ---------------------------------------------------------------------------------------
-
-
-def _tasks(
-    device: str, job: crew.Job, chains: list[crew.Chain], seed: int, threads: int, out: NDArray[Any]
-) -> Sequence[crew.Task]:
-    """Who runs the chains: the GPUs, or packs of small chains, or groups of chains one after the other."""
-    if device == "cuda":
-        return cuda.fleets(job, chains, seed)
-    packs = packed.packs(job, chains, threads, out)
-    return crew.groups(job, chains, threads) if packs is None else packs
+def _name(minibatch: Any) -> str:
+    return minibatch if isinstance(minibatch, str) else repr(minibatch)
 
 
 def _run(
+    settings: Settings, place: Place, keeping: Keeping, seed: int, progress: bool | Callable[[int], None]
+) -> Trace:
+    job, chains = settings.job(keeping.recorder), keeping.chains
+    left = [c for c in chains if c.diverged is None and c.step < job.end]  # all of them, unless the run was resumed
+    begin, before = time.perf_counter(), sum(c.step for c in chains)
+    tasks, threads = _tasks(settings, place, keeping, job, left, seed)
+    for task in tasks[:1] if settings.device == "cpu" else tasks:  # every GPU has code of its own
+        task.prepare()  # compiles, or loads from the disk cache
+    compiled = time.perf_counter()
+    interrupted = _drive(settings, job, chains, threads, progress, tasks, keeping.checkpoint)
+    for task in tasks:
+        task.finish()
+    keeping.end()
+    seconds = time.perf_counter() - compiled
+    info = facts(settings, seed, sum(c.step for c in chains) - before, seconds, compiled - begin)
+    info |= {"interrupted": interrupted, "threads": threads}
+    info |= {"executor": None if place.executor is None else type(place.executor).__name__}
+    return collect(settings, job.plan, chains, keeping.values(), keeping.keep, info)
+
+
+def _tasks(
+    settings: Settings, place: Place, keeping: Keeping, job: crew.Job, left: list[crew.Chain], seed: int
+) -> tuple[Sequence[crew.Task], int]:
+    """Who runs the chains that are not at their end, and how many at once."""
+    if len(left) == 0:
+        return [], 1
+    if place.executor is not None:
+        tasks = remote_tasks(place.executor, settings, keeping.keep, job, keeping.sink, left, seed)
+        return tasks, len(tasks)
+    found = local_tasks(settings.device, job, left, seed, settings.threads, keeping.room(left))
+    return found, len(found) if settings.device == "cuda" else settings.threads
+
+
+def _drive(
+    settings: Settings,
     job: crew.Job,
     chains: list[crew.Chain],
     threads: int,
     progress: bool | Callable[[int], None],
-    on_divergence: str,
-    sampler: Sampler,
     tasks: Sequence[crew.Task],
+    saver: crew.Saver | None,
 ) -> bool:
+    sampler = settings.sampler
+
     def diverged(chain: crew.Chain) -> None:
-        if on_divergence == "raise" or all(c.diverged is not None for c in chains):
+        if settings.on_divergence == "raise" or all(c.diverged is not None for c in chains):
             raise _divergence(chain, sampler)
 
     if callable(progress) or not progress:
         told = progress if callable(progress) else lambda done: None
-        return _outcome(crew.run(threads, told, diverged, tasks), chains, sampler)
+        return _outcome(crew.run(threads, told, diverged, tasks, saver), chains, sampler)
     from tqdm.auto import tqdm  # a tenth of a second that a run without a bar does not pay
 
-    total = sum(job.end - c.step for c in chains)
+    total = sum(job.end - c.step for c in chains if c.diverged is None)
     label = f"{len(chains)} chain{'s' if len(chains) > 1 else ''}"
     with tqdm(total=total, unit="step", unit_scale=True, desc=label, mininterval=0.2) as bar:
-        interrupted = crew.run(threads, lambda done: bar.update(done) and None, diverged, tasks)
+        interrupted = crew.run(threads, lambda done: bar.update(done) and None, diverged, tasks, saver)
     return _outcome(interrupted, chains, sampler)
 
 
 def _outcome(interrupted: bool, chains: list[crew.Chain], sampler: Sampler) -> bool:
-    if interrupted and all(c.diverged is not None for c in chains):
+    if all(c.diverged is not None for c in chains):
         raise _divergence(chains[0], sampler)
     return interrupted
 
@@ -312,47 +196,3 @@ def _divergence(chain: crew.Chain, sampler: Sampler) -> checks.DivergenceError:
         chain.number,
         step,
     )
-
-
-def _collect(
-    job: crew.Job,
-    chains: list[crew.Chain],
-    out: NDArray[Any],
-    interrupted: bool,
-    info: dict[str, Any],
-    has_momentum: bool,
-    model: Any,
-) -> Trace:
-    alive = [c for c in chains if c.diverged is None]
-    plan: Plan = job.plan
-    n_draws = min(plan.recorded_before(c.step) for c in alive)
-    index = [i for i, c in enumerate(chains) if c.diverged is None]
-    draws = out[:, :n_draws] if len(alive) == len(chains) else out[index, :n_draws]
-    counts = np.array([c.sums[2] for c in alive])
-    sums = np.array([c.sums for c in alive])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        kinetic, configurational = sums[:, 0] / counts, sums[:, 1] / counts
-    steps = info["steps"]
-    rows = job.gradient.n_rows if isinstance(job.gradient.minibatch, FullData) else job.gradient.minibatch.size
-    info |= {
-        "chains": [c.number for c in alive],
-        "diverged": {str(c.number): c.diverged for c in chains if c.diverged is not None},
-        "steps_per_second": steps / max(info["seconds"], 1e-9),
-        "gradient_evaluations": steps,
-        "row_evaluations": steps * rows,
-        "interrupted": interrupted,
-        "versions": _versions(),
-    }
-    final = {name: np.stack([getattr(c.state, name) for c in alive]) for name in State._fields}
-    final |= {"step": np.array([c.step for c in alive]), "before": np.array([c.before for c in alive])}
-    kinetic = kinetic if has_momentum else np.full(len(alive), np.nan)
-    declared = layout_of_model(model, draws.shape[2])
-    return Trace(draws, info, kinetic, configurational, final, parameters=declared, model=model)
-
-
-def _versions() -> dict[str, str]:
-    import numba
-
-    from sgmcmc import __version__
-
-    return {"sgmcmc": __version__, "numpy": np.__version__, "numba": numba.__version__}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
 
-__all__ = ["share", "usable_cores"]
+__all__ = ["share", "undisturbed", "usable_cores"]
 
 
 def usable_cores() -> int:
@@ -55,3 +59,20 @@ def share(work: Callable[[int, int], None], parts: int, threads: int) -> None:
         wait(futures)
     for future in futures:
         future.result()
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ctrl-C waits until this block is done; for a moment's work that must be done as a whole or not at all."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield  # Python raises KeyboardInterrupt on its main thread only
+        return
+    pressed: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *place: pressed.append(place))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if pressed:
+            handler(*pressed[0])

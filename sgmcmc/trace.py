@@ -6,30 +6,35 @@ only when it is complete, and each array in it is measured against the size of t
 
 from __future__ import annotations
 
-import json
-import math
 import os
-import secrets
-import struct
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from sgmcmc import archive
+from sgmcmc.archive import to_json
 from sgmcmc.parameters import Layout, Parameters
 from sgmcmc.pictures import Pictures
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Trace"]
+__all__ = ["KeptMoments", "Trace"]
 
 _FORMAT, _VERSION = "sgmcmc.trace", 1
 _ARRAYS = ("draws", "kinetic_temperature", "configurational_temperature")
+_MOMENTS = ("moments/n", "moments/mean", "moments/variance")
+
+
+class KeptMoments(NamedTuple):
+    """Moments of draws that were not kept: how many, `n` (chain,), `mean` and `variance` (chain, dim), as `np.var` has it."""
+
+    n: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,6 +48,7 @@ class Trace(Pictures):
     final: the arrays of the last state, by name.
     names: a name for each number in θ, ``theta[0]``, ``w[0,2]``, …; they follow from `parameters` if that is given.
     parameters: names and shapes of what θ is made of, ``{"w": (10, 3), "b": (3,)}``; ``trace["w"]`` is (chain, draw, 10, 3).
+    moments: with ``keep="moments"``, `n`, `mean` and `variance` of every chain, in place of draws.
     model: what was sampled, for `energy`, `plot_energy` and `to_arviz`; neither saved nor pickled.
     """
 
@@ -54,6 +60,7 @@ class Trace(Pictures):
     names: tuple[str, ...] = ()
     parameters: Parameters | Layout | None = None
     model: Any = None
+    moments: KeptMoments | None = None
     layout: Layout = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,6 +79,8 @@ class Trace(Pictures):
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "names", layout.names)
         object.__setattr__(self, "parameters", layout.shapes)
+        if self.moments is not None and not all(len(m) == self.chains for m in self.moments):
+            raise ValueError(f"moments are of {len(self.moments.n)} chains; draws has {self.chains}")
         if len(self.chain_numbers) != self.chains:
             raise ValueError(f"info['chains'] names {len(self.chain_numbers)} chains; draws has {self.chains}")
 
@@ -155,27 +164,30 @@ class Trace(Pictures):
         """
         from sgmcmc.arviz_data import to_datatree
 
-        return to_datatree(self, model, log_likelihood, predictive, _to_json(self.info))
+        return to_datatree(self, model, log_likelihood, predictive, to_json(self.info))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to `path` (an ``.npz``): an old file there stays as it is until the new one is complete."""
         header = {"format": _FORMAT, "version": _VERSION, "info": self.info, "names": self.names}
         header |= {"parameters": self.layout.axes}
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         arrays |= {f"final/{name}": np.asarray(value) for name, value in self.final.items()}
-        _write(Path(path), {"header": np.array(_to_json(header)), **arrays})
+        if self.moments is not None:
+            arrays |= {f"moments/{name}": value for name, value in self.moments._asdict().items()}
+        archive.write(Path(path), header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
         """Read what `save` wrote, bit for bit; ValueError for any other file."""
-        arrays, header = _read(Path(path))
+        arrays, header = archive.read(Path(path), _FORMAT, _VERSION, "a complete file of Trace.save")
         final = {name.removeprefix("final/"): value for name, value in arrays.items() if name.startswith("final/")}
         try:
             draws, kinetic, configurational = (arrays[name] for name in _ARRAYS)
             names, declared = tuple(header["names"]), header.get("parameters")
-            return cls(draws, header["info"], kinetic, configurational, final, names, declared)
+            moments = KeptMoments(*(arrays[m] for m in _MOMENTS)) if _MOMENTS[0] in arrays else None
+            return cls(draws, header["info"], kinetic, configurational, final, names, declared, moments=moments)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ValueError(f"{path} is a damaged trace: {_reason(error)}") from error
+            raise ValueError(f"{path} is a damaged trace: {archive.reason(error)}") from error
 
     def __repr__(self) -> str:
         return f"<Trace: {self._size()}\n {self._story()}>"
@@ -196,70 +208,3 @@ class Trace(Pictures):
 def _short(text: Any, most: int = 60) -> str:
     line = " ".join(str(text).split())
     return line if len(line) <= most else line[: most - 1] + "…"
-
-
-def _to_json(value: Any) -> str:
-    return json.dumps(value, default=_plain, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"info holds {value!r}; give what JSON can hold: numbers, texts, lists and dictionaries")
-
-
-def _write(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """All or nothing: a neighbour file is written, flushed to the disk and then given the name."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with open(beside, "xb") as file:
-            np.savez(file, allow_pickle=False, **arrays)  # type: ignore[arg-type,unused-ignore]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    with open(path, "rb") as file:
-        try:
-            with zipfile.ZipFile(file) as archive:
-                header = _header(archive)
-                return {m.filename.removesuffix(".npy"): _array(archive, m) for m in archive.infolist()}, header
-        except _UNREADABLE as error:
-            raise ValueError(f"{path} is not a complete file of Trace.save: {_reason(error)}") from error
-
-
-# What zipfile, numpy and json raise on bytes that nobody wrote on purpose; RuntimeError is an encrypted member.
-_UNREADABLE = (zipfile.BadZipFile, ValueError, KeyError, EOFError, OSError, struct.error, RuntimeError, MemoryError)
-
-
-def _reason(error: BaseException) -> str:
-    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
-
-
-def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
-    if "header.npy" not in archive.namelist():
-        raise ValueError("it has no header")
-    header = json.loads(str(_array(archive, archive.getinfo("header.npy"))))
-    if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise ValueError(f"its header does not say {_FORMAT}")
-    if header.get("version") != _VERSION:
-        raise ValueError(f"it has format version {header.get('version')!r}, and this sgmcmc reads {_VERSION}")
-    return header
-
-
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    """One array, after its promised size is found equal to the size that is there."""
-    if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
-        raise ValueError(f"{member.filename} is compressed")
-    with archive.open(member) as file:
-        if npy.read_magic(file) != (1, 0):
-            raise ValueError(f"{member.filename} is not an array of version 1.0")
-        shape, _, dtype = npy.read_array_header_1_0(file)
-        if dtype.kind not in "fiubU" or file.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
-            raise ValueError(f"{member.filename} promises {dtype} of shape {shape}, which it does not hold")
-    with archive.open(member) as file:
-        array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
-    return array

@@ -10,8 +10,8 @@ import sgmcmc
 ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
-    {"checks", "linking", "stack", "threads"},
-    {"datasets", "parameters"},
+    {"archive", "checks", "linking", "stack", "threads"},
+    {"chunks", "datasets", "parameters"},
     {"dispatch"},
     {"kernels", "floats", "moments", "philox"},
     {"elementary"},
@@ -32,6 +32,7 @@ LAYERS = [
     {"arviz_data", "plots"},
     {"pictures"},
     {"trace"},
+    {"runs", "shards"},
     {"sampling"},
     {"__init__"},
     {"testing"},
@@ -45,7 +46,18 @@ LAYERS = [
 LEVEL = {module: level for level, modules in enumerate(LAYERS) for module in modules}
 
 # A trace offers its own plots and summary, through imports inside the methods.
-HEAVY = {"scipy", "matplotlib", "pandas", "arviz_stats", "arviz_base", "tqdm", "numba.cuda"}
+HEAVY = {
+    "scipy",
+    "matplotlib",
+    "pandas",
+    "arviz_stats",
+    "arviz_base",
+    "tqdm",
+    "numba.cuda",
+    "dask",
+    "distributed",
+    "mpi4py",
+}
 
 
 def part_of(path: Path) -> str:

@@ -9,6 +9,7 @@ import sgmcmc as sg
 from sgmcmc.dispatch import loop
 from sgmcmc.engines import crew, packed
 from sgmcmc.engines.packed import LANES
+from sgmcmc.engines.plan import make_plan
 from sgmcmc.kernels import kernel
 from sgmcmc.packing import LARGEST, packable
 from sgmcmc.potentials import fill_gradients, full_gradient, scratch_rows
@@ -154,7 +155,7 @@ def test_a_run_that_was_interrupted_in_different_steps_goes_on_in_packs_of_equal
 def test_who_is_packed_does_not_depend_on_the_number_of_chains():
     def tasks(model, sampler, chains):
         seen = []
-        plan = sg.sampling.make_plan(sampler.schedule, 1, 0, 1)
+        plan = make_plan(sampler.schedule, 1, 0, 1)
         gradient = sg.engines.cpu.Gradient(sg.minibatch.FullData(), 0, 1.0, 0.0, np.inf)
         job = crew.Job(None, sampler.dynamics(model.dim), model, gradient, plan, np.float64)
         out = np.empty((chains, 1, model.dim))

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from sgmcmc import diagnostics
+from sgmcmc import archive, diagnostics
 from sgmcmc.trace import Trace
 
 COLUMNS = ["mean", "sd", "hdi_low", "hdi_high", "mcse", "ess_bulk", "ess_tail", "r_hat"]
@@ -288,11 +288,11 @@ def test_a_failed_save_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
     with pytest.raises(TypeError, match=r"info holds <object .* give what JSON can hold"):
         make(normals(1, 5, 1), {"sampler": object()}).save(path)
 
-    def full_disk(file, **arrays):
-        file.write(b"half")
+    def full_disk(member, array):
+        member.write(b"half")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(np, "savez", full_disk)
+    monkeypatch.setattr(archive, "_write_array", full_disk)
     with pytest.raises(OSError, match="no space left"):
         make(normals(1, 5, 1)).save(path)
     assert path.read_bytes() == before

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from sgmcmc.engines.cpu import Buffers, Gradient
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.python import is_finite
+from sgmcmc.engines.recording import Recorder, Tally
 from sgmcmc.integrators import Dynamics, State
 from sgmcmc.minibatch import memory, row_buffer
 from sgmcmc.rng import Stream
 from sgmcmc.update import noise_buffers
 
-__all__ = ["Chain", "Group", "Job", "Task", "groups", "run", "split"]
+__all__ = ["Chain", "Group", "Job", "Saver", "Task", "groups", "run", "split"]
 
 CHUNK_SECONDS = 0.15
 
@@ -39,11 +40,13 @@ class Chain:
     state: State
     step: int  # the number of the next step
     before: float
-    out: NDArray[Any]  # (draws, dim)
+    out: NDArray[Any]  # (draws, dim); with a recorder, room for the draws of a chunk
     origin: NDArray[Any]
     sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
     fresh: bool = False  # momenta are drawn with the first chunk
     diverged: int | None = None  # the step in which it left the finite numbers
+    tally: Tally | None = None  # moments of its draws, if they are all that is kept
+    terms: NDArray[np.float64] | None = None  # a pack's sums, coordinate by coordinate
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Job:
     gradient: Gradient
     plan: Plan
     dtype: Any
+    recorder: Recorder | None = None  # None: draws stay in the `out` of their chains
 
     @property
     def end(self) -> int:
@@ -73,13 +77,27 @@ class Job:
             chain.sums,
         )
 
+    def fitting(self, chain: Chain, count: int) -> int:
+        """So many of `count` steps as are left, and as the chain has room for their draws."""
+        count = min(count, self.end - chain.step)
+        return count if self.recorder is None else min(count, self.plan.fitting(chain.step, len(chain.out)))
+
+    def place(self, low: int, high: int) -> slice:
+        """Where in `out` the draws low … high − 1 go."""
+        return slice(low, high) if self.recorder is None else slice(0, high - low)
+
+    def record(self, chain: Chain, low: int, draws: NDArray[Any]) -> None:
+        """Pass on what a chain recorded up to its step, if somebody waits for it; `draws` may hold more than that."""
+        if self.recorder is not None:
+            self.recorder.take(chain, low, draws[: self.plan.recorded_before(chain.step) - low])
+
     def advance(self, chain: Chain, buffers: Buffers, count: int) -> int:
         """Run up to `count` steps of a chain; gives back how many."""
-        count = min(count, self.end - chain.step)
+        count = self.fitting(chain, count)
         if buffers.memory.size:
             buffers.memory.fill(-1)  # it may hold what another chain remembered
         low, high = (self.plan.recorded_before(s) for s in (chain.step, chain.step + count))
-        step_sizes = self.plan.step_sizes(chain.step, count, self.dtype)
+        step_sizes, out = self.plan.step_sizes(chain.step, count, self.dtype), chain.out[self.place(low, high)]
         done = self.run_chunk(
             self.dynamics,
             self.model,
@@ -93,11 +111,12 @@ class Job:
             self.plan.kept[low:high],
             np.int64(self.plan.first_measured),
             chain.fresh and count > 0,
-            chain.out[low:high],
+            out,
         )
         chain.step += done
         chain.fresh = chain.fresh and count == 0
         chain.before = float(step_sizes[done - 1]) if done else chain.before
+        self.record(chain, low, out)
         if done < count:
             if is_finite(chain.state):
                 raise KeyboardInterrupt
@@ -115,30 +134,55 @@ def run(
     progress: Callable[[int], None],
     diverged: Callable[[Chain], None],
     tasks: Sequence[Task],
+    saver: Saver | None = None,
 ) -> bool:
     """Bring the chains of all tasks to the end of the plan. Gives back whether it was interrupted by Ctrl-C.
 
-    `progress` is told how many steps were done, `diverged` of every chain that diverges (and may raise); both on this thread.
+    `progress` is told how many steps were done, `diverged` of every chain that diverges (and may raise), `saver` when it may
+    look at the chains; all on this thread.
     """
     queue = [(0, i) for i in range(len(tasks))]
-    running: dict[Future[int], int] = {}
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            while queue or running:
-                while queue and len(running) < threads:
-                    _, i = heapq.heappop(queue)
-                    running[pool.submit(tasks[i].chunk)] = i
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    i = running.pop(future)
-                    progress(future.result())
-                    for chain in tasks[i].newly_diverged():
-                        diverged(chain)
-                    if tasks[i].steps_left:
-                        heapq.heappush(queue, (tasks[i].steps_done, i))
-        except KeyboardInterrupt:
-            wait(running)  # a few tenths of a second; a second Ctrl-C gets out of here at once
-            return True
+    running: dict[Future[Any], int] = {}
+    pool = ThreadPoolExecutor(threads)
+    try:
+        while queue or running:
+            due = saver is not None and saver.due()
+            if due and saver is not None and (not running or all(task.apart for task in tasks)):
+                _save(saver, tasks)
+                due = False
+            while queue and len(running) < threads and not due:
+                _, i = heapq.heappop(queue)
+                running[tasks[i].launch(pool)] = i
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                i = running.pop(future)
+                progress(tasks[i].receive(future))
+                for chain in tasks[i].newly_diverged():
+                    diverged(chain)
+                if tasks[i].steps_left:
+                    heapq.heappush(queue, (tasks[i].steps_done, i))
+    except KeyboardInterrupt:
+        _settle(running, tasks)  # a few tenths of a second; a second Ctrl-C gets out of here at once
+        return True
+    except BaseException:
+        _settle(running, tasks)
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
     return False
+
+
+def _save(saver: Saver, tasks: Sequence[Task]) -> None:
+    for task in tasks:
+        task.finish()
+    saver.save()
+
+
+def _settle(running: dict[Future[Any], int], tasks: Sequence[Task]) -> None:
+    """Wait for the chunks that change their chains where we see it; the others are dropped."""
+    for future, i in running.items():
+        if tasks[i].apart:
+            future.cancel()
+    wait([future for future, i in running.items() if not tasks[i].apart])
 
 
 def split(chains: list[Any], parts: int) -> list[list[Any]]:
@@ -147,10 +191,19 @@ def split(chains: list[Any], parts: int) -> list[list[Any]]:
     return [chains[a:b] for a, b in itertools.pairwise(bounds)]
 
 
+class Saver(Protocol):
+    """Somebody who wants to look at the chains now and then, while none of them moves."""
+
+    def due(self) -> bool: ...
+
+    def save(self) -> None: ...
+
+
 class Task:
     """Chains that one thread takes a chunk further at a time."""
 
     growth = 8  # a chunk may be so many times as long as the one before
+    apart = False  # whether a chunk works on copies, and its chains stay as they are until `receive`
 
     def __init__(self, job: Job, chains: list[Chain]) -> None:
         self.job = job
@@ -171,13 +224,21 @@ class Task:
         """Every chain a chunk further; gives back how many steps that were."""
         raise NotImplementedError
 
+    def launch(self, pool: ThreadPoolExecutor) -> Future[Any]:
+        """Set a chunk going."""
+        return pool.submit(self.chunk)
+
+    def receive(self, future: Future[Any]) -> int:
+        """A chunk is done; gives back how many steps that were."""
+        return int(future.result())
+
     def next_count(self, count: int, seconds: float) -> None:
         """The length of the next chunk follows from the time that `count` steps took."""
         self.steps_done += count
         self.count = max(1, min(int(count * CHUNK_SECONDS / max(seconds, 1e-9)), self.growth * self.count, 1 << 20))
 
     def finish(self) -> None:
-        """Hand over to the chains what is still elsewhere."""
+        """Hand over to the chains what is still elsewhere; at the end, and whenever somebody wants to see them."""
 
     def newly_diverged(self) -> list[Chain]:
         found = [c for c in self.chains if c.diverged is not None and c.number not in self._reported]

@@ -141,7 +141,8 @@ class Fleet(Task):
         low = self.job.plan.recorded_before(first)
         kept = self.job.plan.kept
         fits = int(kept[low + room]) - first if low + room < kept.size else self.job.end - first
-        return group, min(self.count, later - first, max(1, fits))
+        count = self.job.fitting(self.chains[group[0]], self.count)
+        return group, min(count, later - first, max(1, fits))
 
     def advance(self, group: list[int], count: int) -> int:
         """Launch `count` steps of these chains, and take their draws home."""
@@ -191,12 +192,13 @@ class Fleet(Task):
 
     def _account(self, i: int, done: int, count: int, step_sizes: Any, draws: Any, low: int, sums: Any) -> None:
         chain, measured = self.chains[i], self.job.plan.first_measured
-        chain.out[low : low + len(draws)] = draws
+        chain.out[self.job.place(low, low + len(draws))] = draws
         chain.sums[:2] += sums
         chain.sums[2] += max(0, chain.step + done - max(chain.step, measured + 1))
         chain.fresh = chain.fresh and count == 0
         chain.before = float(step_sizes[done - 1]) if done else chain.before
         chain.step += done
+        self.job.record(chain, low, draws)
         if done < count:
             chain.diverged = chain.step
 

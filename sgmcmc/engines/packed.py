@@ -226,6 +226,7 @@ class Pack(Task):
                 rows[:, : len(own)] = np.stack(own, axis=1)
                 rows[:, len(own) :] = rows[:, :1]  # lanes without a chain follow the first one
         self.room = self._room(sizes)
+        self._recall()
         self.dynamics = packed(job.dynamics, self.width, self.room.virial)
         self.places, self.out = np.array(places), out
 
@@ -254,12 +255,20 @@ class Pack(Task):
             np.zeros(self.width, np.int64),
         )
 
+    def _recall(self) -> None:
+        """What the chains had measured when they were saved."""
+        for lane, chain in enumerate(self.chains):
+            self._rows(self.room.origin)[:, lane] = chain.origin
+            if chain.terms is not None:
+                virial, work = (self._rows(total) for total in self.room.sums)
+                virial[:, lane], work[:, lane] = chain.terms[: len(virial)], chain.terms[len(virial) :]
+
     def prepare(self) -> None:
         self.advance(0)
 
     def chunk(self) -> int:
         begin = time.perf_counter()
-        count = min(self.count, self.steps_left)
+        count = self.job.fitting(next(c for c in self.chains if c.diverged is None), self.count)
         done = self.advance(count)
         self.next_count(count, time.perf_counter() - begin)
         return done
@@ -284,15 +293,16 @@ class Pack(Task):
             np.int64(plan.first_measured),
             lead.fresh and count > 0,
             self.places,
-            self.out[:, low:high],
+            self.out[:, job.place(low, high)],
         )
         done = 0
-        for chain, finite in zip(self.chains, self.room.ended, strict=False):
+        for chain, place, finite in zip(self.chains, self.places, self.room.ended, strict=False):
             if chain.diverged is None:
                 chain.step += int(finite)
                 chain.fresh = chain.fresh and count == 0
                 chain.before = float(step_sizes[finite - 1]) if finite else chain.before
                 chain.diverged = chain.step if finite < count else None
+                job.record(chain, low, self.out[place])
                 done += int(finite)
         return done
 
@@ -300,7 +310,9 @@ class Pack(Task):
         """Hand the states and the measurements over to the chains."""
         columns = [np.ascontiguousarray(self._rows(array).T) for array in self.state]
         virial, work = (self._rows(total).sum(axis=0) / self.dim for total in self.room.sums)
+        terms = np.concatenate([self._rows(total) for total in self.room.sums])
         for lane, chain in enumerate(self.chains):
             chain.state = State(*(column[lane] for column in columns))
+            chain.origin[:], chain.terms = self._rows(self.room.origin)[:, lane], terms[:, lane].copy()
             chain.sums[:2] = virial[lane], work[lane]
             chain.sums[2] = max(0, chain.step - self.job.plan.first_measured - 1)

@@ -27,6 +27,11 @@ class Plan(NamedTuple):
         """How many draws are recorded before this step."""
         return int(np.searchsorted(self.kept, step))
 
+    def fitting(self, step: int, room: int) -> int:
+        """How many steps from `step` on record at most `room` draws; at least 1, if `room` is."""
+        low = self.recorded_before(step)
+        return (int(self.kept[low + room]) if low + room < self.kept.size else self.first + self.steps) - step
+
 
 def make_plan(schedule: Schedule, draws: int, warmup: int, thin: int, first: int = 0) -> Plan:
     """After `warmup` steps every `thin`-th step of a sampling phase is kept, until there are `draws`."""

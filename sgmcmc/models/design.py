@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.checks import finite_array
+from sgmcmc.checks import finite_array, mapped_floats
 
-__all__ = ["Columns", "Named", "coefficient_names", "design", "draws_of", "responses"]
+__all__ = ["Columns", "Named", "coefficient_names", "design", "draws_of", "responses", "values_of"]
 
 
 class Columns(NamedTuple):
@@ -56,12 +56,20 @@ def coefficient_names(X: Any, names: Sequence[str] | None, intercept: bool) -> t
 
 
 def design(X: Any, intercept: bool, standardise: bool) -> tuple[NDArray[np.float64], Columns]:
-    """The design matrix in C order, and how to make it of new rows."""
-    raw = _matrix(X)
+    """The design matrix in C order, and how to make it of new rows. A memory-mapped one stays in its file."""
+    mapped = mapped_floats("X", X)
+    raw = _matrix(X) if mapped is None else mapped
     for name, flag in (("intercept", intercept), ("standardise", standardise)):
         if not isinstance(flag, bool | np.bool_):
             raise TypeError(f"{name}={flag!r} is neither True nor False")
     shift, scale = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
+    if mapped is not None:
+        if intercept or standardise:
+            raise ValueError(
+                "X is a memory-mapped file, of which intercept=True and standardise=True would make a copy; leave them "
+                "out, and put the column of ones or the standardised columns into the file"
+            )
+        return mapped, Columns(shift, scale, 0)
     if standardise:
         shift, scale = raw.mean(axis=0), raw.std(axis=0)
         constant = np.flatnonzero(np.ptp(raw, axis=0) == 0.0)
@@ -83,7 +91,8 @@ def _matrix(X: Any) -> NDArray[np.float64]:
 
 def responses(y: Any, n_rows: int) -> NDArray[np.float64]:
     """One finite number per row."""
-    array = finite_array("y", y, ndim=1)
+    mapped = mapped_floats("y", y)
+    array = finite_array("y", y, ndim=1) if mapped is None else mapped
     if array.size != n_rows:
         raise ValueError(f"y has {array.size} value(s) for {n_rows} row(s) of X; give one per row")
     return array
@@ -95,3 +104,9 @@ def draws_of(theta: Any, dim: int) -> NDArray[np.float64]:
     if array.ndim == 0 or array.shape[-1] != dim or array.size == 0:
         raise ValueError(f"theta has shape {array.shape}; give ({dim},), or draws of shape (..., {dim})")
     return array.reshape(-1, dim)
+
+
+def values_of(labels: NDArray[Any]) -> NDArray[Any]:
+    """The different values, found piece by piece: labels may lie in a file larger than memory."""
+    pieces = range(0, max(1, labels.size), 1 << 20)
+    return np.unique(np.concatenate([np.unique(labels[first : first + (1 << 20)]) for first in pieces]))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.dispatch import implements
 from sgmcmc.elementary import sigmoid, softplus
-from sgmcmc.models.design import Columns, coefficient_names, design, draws_of, responses
+from sgmcmc.models.design import Columns, coefficient_names, design, draws_of, responses, values_of
 from sgmcmc.models.predictor import LinearPredictor, loss, loss_slope
 from sgmcmc.priors import Gaussian, require_prior
 
@@ -67,7 +67,7 @@ class LogisticRegression(_Fields, LinearPredictor):
 
 def _labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     labels = responses(y, n_rows)
-    values = np.unique(labels)
+    values = values_of(labels)
     if not np.isin(values, (0.0, 1.0)).all():
         shown = ", ".join(f"{v:g}" for v in values[:5]) + (", ..." if values.size > 5 else "")
         raise ValueError(f"labels must be 0 or 1; got values [{shown}]")

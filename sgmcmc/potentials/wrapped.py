@@ -11,7 +11,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike, NDArray
 
-from sgmcmc.checks import integer
+from sgmcmc.checks import integer, is_mapped, mapped_floats
 from sgmcmc.dispatch import implements
 from sgmcmc.kernels import fingerprint, kernel
 from sgmcmc.parameters import Layout, Parameters
@@ -268,6 +268,8 @@ def _array(name: str, value: Any) -> Any:
         )
     if array.ndim == 0:
         return array.item()
+    if is_mapped(value):
+        return mapped_floats(name, value) if array.dtype.kind == "f" else np.asarray(value)
     return np.ascontiguousarray(array, dtype=np.float64 if array.dtype.kind == "f" else array.dtype)
 
 

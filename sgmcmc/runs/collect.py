@@ -1,0 +1,91 @@
+"""Collecting: the trace that a run leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc.engines.crew import Chain
+from sgmcmc.engines.plan import Plan
+from sgmcmc.engines.recording import Keep, KeepFunction
+from sgmcmc.integrators import State
+from sgmcmc.kinetics import Overdamped
+from sgmcmc.minibatch import FullData
+from sgmcmc.parameters import layout_of_model
+from sgmcmc.runs.settings import Settings
+from sgmcmc.trace import KeptMoments, Trace
+
+__all__ = ["collect", "facts"]
+
+
+def collect(
+    settings: Settings, plan: Plan, chains: list[Chain], kept: NDArray[Any], keep: Keep, info: dict[str, Any]
+) -> Trace:
+    """The draws that all chains have that did not diverge, and the facts of the run."""
+    alive = [c for c in chains if c.diverged is None]
+    n_draws = min(plan.recorded_before(c.step) for c in alive)
+    index = [i for i, c in enumerate(chains) if c.diverged is None]
+    draws = kept[:, :n_draws] if len(alive) == len(chains) else kept[index, :n_draws]
+    sums = np.array([c.sums for c in alive])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        kinetic, configurational = sums[:, 0] / sums[:, 2], sums[:, 1] / sums[:, 2]
+    if isinstance(settings.sampler.kinetics, Overdamped):
+        kinetic = np.full(len(alive), np.nan)
+    info |= {"chains": [c.number for c in alive]}
+    info |= {"diverged": {str(c.number): c.diverged for c in chains if c.diverged is not None}}
+    facts_of_theta = {"parameters": layout_of_model(settings.model, settings.dim), "model": settings.model}
+    named = facts_of_theta if draws.shape[2] == settings.dim else {}
+    if isinstance(keep, KeepFunction):
+        named = {"names": tuple(f"kept[{i}]" for i in range(keep.size))}
+    return Trace(draws, info, kinetic, configurational, _final(alive), moments=_moments(alive), **named)
+
+
+def _final(alive: list[Chain]) -> dict[str, NDArray[Any]]:
+    final = {name: np.stack([getattr(c.state, name) for c in alive]) for name in State._fields}
+    return final | {"step": np.array([c.step for c in alive]), "before": np.array([c.before for c in alive])}
+
+
+def _moments(alive: list[Chain]) -> KeptMoments | None:
+    tallies = [c.tally for c in alive if c.tally is not None]
+    if len(tallies) == 0:
+        return None
+    mean, variance = (np.stack([getattr(t, name) for t in tallies]) for name in ("mean", "variance"))
+    return KeptMoments(np.array([t.count for t in tallies]), mean, variance)
+
+
+def facts(settings: Settings, seed: int, steps: int, seconds: float, compiling: float) -> dict[str, Any]:
+    """What a trace says of the run it came from."""
+    s = settings
+    full = isinstance(s.rows, FullData)
+    return {
+        "sampler": repr(s.sampler),
+        "model": repr(s.model),
+        "seed": seed,
+        "dtype": np.dtype(s.dtype).name,
+        "device": s.device,
+        "device_reason": s.why,
+        "steps": steps,
+        "warmup": s.warmup,
+        "thin": s.thin,
+        "batch_size": None if full else s.rows.size,
+        "gradient_noise": s.noise,
+        "clip_gradient": None if s.clip == np.inf else s.clip,
+        "temperature": s.sampler.temperature,
+        "seconds": seconds,
+        "compile_seconds": compiling,
+        "steps_per_second": steps / max(seconds, 1e-9),
+        "gradient_evaluations": steps,
+        "row_evaluations": steps * (s.n_rows if full else s.rows.size),
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """The versions that shape the draws, bit by bit."""
+    import numba
+
+    from sgmcmc import __version__
+
+    return {"sgmcmc": __version__, "numpy": np.__version__, "numba": numba.__version__}

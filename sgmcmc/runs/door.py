@@ -1,0 +1,174 @@
+"""The door: every argument of `sample` is looked at once, before anything compiles."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc import checks
+from sgmcmc.engines import cuda
+from sgmcmc.engines.cuda_state import choose_device
+from sgmcmc.engines.recording import Keep, KeepFunction, KeepMoments
+from sgmcmc.minibatch import as_minibatch
+from sgmcmc.parameters import layout_of_model
+from sgmcmc.potentials import PythonPotential, check_model, dim_of, rows_of
+from sgmcmc.runs.settings import Settings
+from sgmcmc.runs.starts import last_step
+from sgmcmc.samplers import Sampler, precision
+from sgmcmc.threads import usable_cores
+from sgmcmc.trace import Trace
+
+__all__ = ["Place", "as_keep", "as_place", "as_seed", "as_settings"]
+
+
+def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> Settings:
+    """The arguments of `sample` that say what is drawn."""
+    if not isinstance(sampler, Sampler):
+        raise TypeError(
+            f"sampler={sampler!r} is not a Sampler; give SGLD(...), SGHMC(...), SGNHT(...), SGMGT(...) or SGMGTD(...)"
+        )
+    checks.one_of("device", given["device"], ("cpu", "cuda", "auto"))
+    chosen, why = _device(given["device"], model)
+    dim, n_rows = _check_model(model)
+    _check_mapped(model, precision(given["dtype"]))
+    clip = given["clip_gradient"]
+    settings = Settings(
+        model,
+        sampler,
+        draws=checks.integer("draws", given["draws"], 1),
+        warmup=checks.integer("warmup", given["warmup"], 0),
+        chains=checks.integer("chains", given["chains"], 1, 2**32 - 1),
+        thin=checks.integer("thin", given["thin"], 1),
+        dim=dim,
+        n_rows=n_rows,
+        dtype=precision(given["dtype"]),
+        on_divergence=checks.one_of("on_divergence", given["on_divergence"], ("raise", "drop")),
+        noise=checks.number("gradient_noise", given["gradient_noise"], 0.0, 1e300),
+        clip=np.inf if clip is None else checks.number("clip_gradient", clip, 0.0, open_low=True),
+        rows=as_minibatch(given["batch_size"], given["minibatch"], n_rows),
+        first=last_step(init) if isinstance(init, Trace) else 0,
+        device=chosen,
+        why=why,
+        cores=usable_cores() if given["threads"] is None else checks.integer("threads", given["threads"], 1),
+    )
+    settings.plan().step_sizes(settings.first, 1, settings.dtype)  # a user's function: better refused here
+    return settings
+
+
+def _device(device: str, model: Any) -> tuple[str, str]:
+    """Where to run, and why; a Python gradient runs on the CPU."""
+    if device == "auto" and isinstance(model, PythonPotential):
+        return "cpu", "the gradient is computed by Python"
+    if device == "cuda":
+        cuda.check_model_for_device(model)
+    return choose_device(device)
+
+
+def _check_model(model: Any) -> tuple[int, int]:
+    if not isinstance(model, PythonPotential):
+        check_model(model)
+    layout_of_model(model, dim_of(model))  # better refused here than after the run
+    return dim_of(model), rows_of(model)
+
+
+def _check_mapped(part: Any, kind: Any) -> None:
+    """Refuse to read a file into memory that was mapped so as not to be."""
+    for value in part if isinstance(part, tuple) else ():
+        _check_mapped(value, kind)
+        if checks.is_mapped(value) and value.dtype.kind == "f" and value.dtype != np.dtype(kind):
+            raise ValueError(
+                f"the data are a memory-mapped file of {value.dtype}, and dtype={np.dtype(kind)} would read it all into memory; "
+                f"give dtype=np.{value.dtype}, or write the file in {np.dtype(kind)}"
+            )
+
+
+def as_seed(seed: Any, init: Any, saved: int | None = None) -> int:
+    """The seed given, or the one of the run that is gone on with, or a new one."""
+    if seed is not None:
+        return checks.integer("seed", seed, 0, 2**64 - 1)
+    if saved is not None:
+        return saved
+    return int(init.info["seed"]) if isinstance(init, Trace) else secrets.randbits(64)
+
+
+def as_keep(keep: Any, theta: NDArray[Any]) -> Keep:
+    """What is kept of a draw; a function is tried at the start of the first chain."""
+    if keep is None:
+        return Keep(theta.size, theta.dtype)
+    if isinstance(keep, str):
+        checks.one_of("keep", keep, ("moments",))
+        return KeepMoments()
+    if not callable(keep):
+        raise TypeError(
+            f"keep={keep!r} cannot be called; give a function of theta, 'moments', or None for theta itself"
+        )
+    return _keep_function(keep, theta)
+
+
+def _keep_function(keep: Callable[[Any], Any], theta: NDArray[Any]) -> KeepFunction:
+    found = np.asarray(keep(theta.copy()))
+    if found.dtype.kind not in "fiub" or found.size == 0:
+        raise ValueError(
+            f"keep returned {found.dtype} of shape {found.shape}; give a function of theta that returns numbers"
+        )
+    return KeepFunction(keep, found.size, found.dtype if found.dtype.kind == "f" else np.float64)
+
+
+class Place(NamedTuple):
+    """Where a run is kept and where it is computed."""
+
+    checkpoint: Path | None
+    every: float
+    resume: bool
+    out: Path | None
+    executor: Executor | None
+
+    def found(self) -> Path | None:
+        """The checkpoint to go on from, if there is one; what nobody wants to go on from is not written over."""
+        there = self.checkpoint is not None and self.checkpoint.exists()
+        if there and not self.resume:
+            raise FileExistsError(
+                f"checkpoint='{self.checkpoint}' exists; give resume=True to go on from it, delete it, or choose another name"
+            )
+        if self.out is not None and self.out.exists() and not there:
+            raise FileExistsError(f"out='{self.out}' exists; delete it, or choose another name")
+        return self.checkpoint if there else None
+
+
+def as_place(checkpoint: Any, every: Any, resume: Any, out: Any, executor: Any, keep: Any, device: str) -> Place:
+    """The arguments of `sample` that do not change what is drawn."""
+    paths = {name: _path(name, value) for name, value in (("checkpoint", checkpoint), ("out", out))}
+    if not isinstance(resume, bool | np.bool_):
+        raise TypeError(f"resume={resume!r} is neither True nor False")
+    if resume and checkpoint is None:
+        raise ValueError("resume=True was given without a checkpoint; give checkpoint='run.npz', or leave resume out")
+    if paths["out"] is not None and isinstance(keep, str):
+        raise ValueError(f"out={out!r} was given, but keep={keep!r} keeps no draws; leave out= or keep= out")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(
+            f"executor={executor!r} has no submit; give a concurrent.futures.Executor, such as client.get_executor()"
+        )
+    if executor is not None and device != "cpu":
+        raise ValueError(f"device={device!r} was given with an executor, whose workers use the CPU; leave device='cpu'")
+    seconds = checks.number("checkpoint_every", every, 0.0, 1e9)
+    return Place(paths["checkpoint"], seconds, bool(resume), paths["out"], executor)
+
+
+def _path(name: str, value: Any) -> Path | None:
+    if value is None:
+        return None
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name}={value!r} is not the name of a file; give a text or a path")
+    path = Path(os.fspath(value)).absolute()
+    if name == "out" and path.suffix != ".npy":
+        raise ValueError(f"out={value!r} will hold an array for np.load; give a name that ends in .npy")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{name}={value!r} is in a folder that is not there; make {path.parent} first")
+    return path

@@ -1,0 +1,118 @@
+"""Draws in a file: an ``.npy`` array (chain, draw, size) that is filled row by row while the run goes on.
+
+Rows are written, not mapped: a full disk is then an error that can be reported (a mapped page that finds no room kills the
+process), and what was written does not count as memory of the process. A checksum per chain follows what was written, so a
+checkpoint can say which rows it vouches for. Rows behind them may be torn; a resumed run writes them again, the same.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+__all__ = ["DrawFile"]
+
+PIECE = 1 << 24  # bytes read at once
+
+
+class DrawFile:
+    """A sink of rows."""
+
+    def __init__(self, path: Path, shape: tuple[int, int, int], dtype: Any, numbers: list[int]) -> None:
+        self.path, self.shape, self.dtype = path, shape, np.dtype(dtype)
+        self._places = {number: place for place, number in enumerate(numbers)}
+        self._lock = threading.Lock()
+        self._file: io.FileIO | None = None
+        self.counts = np.zeros(shape[0], np.int64)  # rows of each chain that its checksum covers
+        self.sums = np.zeros(shape[0], np.uint32)
+        self._header = _header(shape, self.dtype)
+
+    def create(self) -> None:
+        """A file of the full size, without rows; on most systems it takes up no room before they come."""
+        try:
+            file = self._file = open(self.path, "w+b", buffering=0)  # noqa: SIM115  closed by `close`
+            file.write(self._header)
+            file.truncate(self._offset(self.shape[0], 0))
+        except OSError as error:
+            raise OSError(
+                f"draws cannot be written to {self.path}: {error.strerror}; choose a folder with room that you may write to"
+            ) from error
+
+    def reopen(self, counts: NDArray[Any], sums: NDArray[Any]) -> None:
+        """Go on with a file in which so many rows of every chain have these checksums; ValueError if they have not."""
+        if counts.max(initial=0) == 0:
+            self.create()  # a run that was ended before its first rows
+            return
+        try:
+            file = self._file = open(self.path, "r+b", buffering=0)  # noqa: SIM115
+        except FileNotFoundError as error:
+            raise ValueError(f"{self.path} is gone, and with it the draws of the checkpoint") from error
+        if file.read(len(self._header)) != self._header:
+            raise ValueError(f"{self.path} is not the file of {self.dtype} draws of shape {self.shape} that it was")
+        for place, (count, crc) in enumerate(zip(counts, sums, strict=True)):
+            if self._checksum(place, int(count)) != crc:
+                raise ValueError(f"{self.path} does not hold the {count} draws of chain {place} that were saved")
+        self.counts, self.sums = counts.astype(np.int64), sums.astype(np.uint32)
+
+    def _offset(self, place: int, first: int) -> int:
+        return len(self._header) + (place * self.shape[1] + first) * self.shape[2] * int(self.dtype.itemsize)
+
+    def _checksum(self, place: int, count: int) -> int:
+        assert self._file is not None
+        self._file.seek(self._offset(place, 0))
+        left, crc = count * self.shape[2] * self.dtype.itemsize, 0
+        while left > 0:
+            piece = self._file.read(min(left, PIECE))
+            if len(piece) == 0:
+                return -1
+            crc, left = zlib.crc32(piece, crc), left - len(piece)
+        return crc
+
+    def write(self, number: int, first: int, rows: NDArray[Any]) -> None:
+        """The rows first, first + 1, … of a chain; they come in turn."""
+        place, raw = self._places[number], np.ascontiguousarray(rows, self.dtype).reshape(-1).view(np.uint8).data
+        if first != self.counts[place]:
+            raise RuntimeError(f"chain {number} has {self.counts[place]} draws in {self.path}, and now comes {first}")
+        with self._lock:
+            assert self._file is not None
+            self._file.seek(self._offset(place, first))
+            done = 0
+            try:
+                while done < len(raw):
+                    done += self._file.write(raw[done:]) or 0
+            except OSError as error:
+                raise OSError(
+                    f"draws cannot be written to {self.path}: {error.strerror}; make room, and go on from the last "
+                    "checkpoint with resume=True, if there is one"
+                ) from error
+        self.sums[place] = zlib.crc32(raw, int(self.sums[place]))
+        self.counts[place] += len(rows)
+
+    def flush(self) -> None:
+        """Wait until all rows are on the disk."""
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+
+    def mapped(self) -> NDArray[Any]:
+        """The array, read from the disk when it is looked at."""
+        self.flush()
+        return np.load(self.path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+    buffer = io.BytesIO()
+    npy.write_array_header_1_0(buffer, {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape})
+    return buffer.getvalue()

@@ -1,0 +1,86 @@
+"""Settings: what a run was asked for, after the checks; all that another process needs to run some of its chains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc.engines import cpu, crew, cuda, packed, python
+from sgmcmc.engines.plan import Plan, make_plan
+from sgmcmc.engines.recording import Recorder
+from sgmcmc.minibatch import FullData
+from sgmcmc.potentials import PythonPotential
+from sgmcmc.samplers import Sampler, in_precision
+
+__all__ = ["Settings", "local_tasks"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A run, checked."""
+
+    model: Any
+    sampler: Sampler
+    draws: int
+    warmup: int
+    thin: int
+    chains: int
+    dim: int
+    n_rows: int
+    dtype: Any  # np.float32 or np.float64
+    rows: Any  # the minibatch rule
+    noise: float
+    clip: float
+    first: int  # number of the first step
+    device: str
+    why: str  # this device
+    cores: int
+    on_divergence: str
+
+    @property
+    def interpreted(self) -> bool:
+        """Whether Python computes the gradient."""
+        return isinstance(self.model, PythonPotential)
+
+    @property
+    def threads(self) -> int:
+        """How many chains run at the same time."""
+        return 1 if self.interpreted else min(self.cores, self.chains)
+
+    def plan(self) -> Plan:
+        return make_plan(self.sampler.schedule, self.draws, self.warmup, self.thin, self.first)
+
+    def job(self, recorder: Recorder | None) -> crew.Job:
+        """What the engines want to know."""
+        kind = self.dtype
+        weight = 1.0 if isinstance(self.rows, FullData) else self.n_rows / self.rows.size
+        in_python = partial(python.run_chunk, threads=self.cores // self.threads)
+        return crew.Job(
+            in_python if self.interpreted else cpu.run_chunk,
+            self.sampler.dynamics(self.dim, kind),
+            self.model if self.interpreted else in_precision(self.model, kind),
+            in_precision(cpu.Gradient(self.rows, self.n_rows, weight, self.noise, self.clip), kind),
+            self.plan(),
+            kind,
+            recorder,
+        )
+
+    def window(self, chains: int) -> int:
+        """For how many draws chains have room, if draws are passed on after each chunk: 64 MB for all of them, or one draw."""
+        size: int = self.dim * np.dtype(self.dtype).itemsize
+        return max(1, min(self.draws, (1 << 26) // max(1, size * chains)))
+
+
+def local_tasks(
+    device: str, job: crew.Job, chains: list[crew.Chain], seed: int, threads: int, out: NDArray[Any]
+) -> Sequence[crew.Task]:
+    """Who runs the chains: the GPUs, or packs of small chains, or groups of chains one after the other."""
+    if device == "cuda":
+        return cuda.fleets(job, chains, seed)
+    packs = packed.packs(job, chains, threads, out)
+    return crew.groups(job, chains, threads) if packs is None else packs

@@ -1,0 +1,93 @@
+"""Starts: where chains begin, or go on from a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc import checks
+from sgmcmc.engines.crew import Chain
+from sgmcmc.integrators import State
+from sgmcmc.rng import stream
+from sgmcmc.samplers import Sampler
+from sgmcmc.trace import Trace
+
+__all__ = ["last_step", "start"]
+
+_WORDS = {"theta": "parameters", "p": "momentum", "xi": "thermostat"}
+
+
+def start(sampler: Sampler, init: Any, seed: int, chains: int, dim: int, kind: Any) -> list[Chain]:
+    """The chains before their first step; where they record is still to be said."""
+    nowhere = np.empty((0, dim), kind)
+    if isinstance(init, Trace):
+        return _continue(sampler, init, seed, chains, dim, kind, nowhere)
+    given = dict(init) if isinstance(init, Mapping) else {"theta": init}
+    unknown = [name for name in given if name not in _WORDS]
+    if unknown:
+        raise ValueError(f"init has the unknown key {unknown[0]!r}; its keys are 'theta', 'p' and 'xi'")
+    if given.get("theta") is None:
+        given["theta"] = _cloud(seed, chains, dim)
+    sizes = sampler.sizes(dim)._asdict()
+    for name in given:
+        if sizes[name] == 0:
+            raise ValueError(f"init[{name!r}] was given, but the sampler has no {_WORDS[name]}; leave it out")
+    values = {name: _per_chain(f"init[{name!r}]", value, chains, sizes[name]) for name, value in given.items()}
+    extra = {name: values[name] for name in ("p", "xi") if name in values}
+    states, fresh = sampler.start(values["theta"].astype(kind), **extra), "p" not in values
+    origins = np.zeros((chains, dim), kind)
+    return [
+        Chain(i, stream(seed, i), State(*(a[i] for a in states)), 0, 0.0, nowhere, origins[i], fresh=fresh)
+        for i in range(chains)
+    ]
+
+
+def _per_chain(name: str, value: Any, chains: int, size: int) -> NDArray[np.float64]:
+    """One row per chain from a number, a row, or a row per chain."""
+    array = checks.finite_array(name, value)
+    if array.shape not in ((), (size,), (chains, size)):
+        raise ValueError(f"{name} has shape {array.shape}; give ({size},) or ({chains}, {size})")
+    return np.broadcast_to(array, (chains, size))
+
+
+def _cloud(seed: int, chains: int, dim: int) -> NDArray[np.float64]:
+    """Where chains start if nothing is said: normal around 0 with standard deviation 0.1."""
+    generators = (np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,))) for number in range(chains))
+    return np.stack([0.1 * g.standard_normal(dim) for g in generators])
+
+
+def last_step(trace: Trace) -> int:
+    """The step that a run goes on with after this trace."""
+    missing = [name for name in (*State._fields, "step", "before") if name not in trace.final]
+    if missing:
+        raise ValueError(f"init is a trace without {missing[0]!r} in its final state; give one that sample returned")
+    return int(np.max(trace.final["step"]))
+
+
+def _continue(
+    sampler: Sampler, trace: Trace, seed: int, chains: int, dim: int, kind: Any, nowhere: NDArray[Any]
+) -> list[Chain]:
+    """Chains that go on from the end of a trace, with the same random numbers as if it had never ended.
+
+    After Ctrl-C they ended in different steps: those behind catch up with the furthest before anything is recorded.
+    """
+    final = trace.final
+    n, size = np.shape(final["theta"])
+    if n != chains or size != dim or final["theta"].dtype != np.dtype(kind):
+        raise ValueError(
+            f"init is a trace of {n} chains, {size} coordinates and dtype "
+            f"{final['theta'].dtype}; the run has chains={chains}, {dim} coordinates and dtype {np.dtype(kind)}"
+        )
+    result = []
+    for i, number in enumerate(trace.chain_numbers):
+        state = State(*(np.array(final[name][i], dtype=kind) for name in State._fields))
+        if not sampler.fits(state):
+            raise ValueError(
+                f"init is a trace of {trace.info.get('sampler')}, whose state {sampler!r} cannot go on from"
+            )
+        at, before = int(final["step"][i]), float(final["before"][i])
+        result.append(Chain(number, stream(seed, number), state, at, before, nowhere, np.zeros(dim, kind)))
+    return result
