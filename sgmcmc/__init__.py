@@ -12,7 +12,8 @@ __version__ = "0.1.0"
 import importlib
 from typing import Any
 
-from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats
+from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats, transforms
+from sgmcmc.adapters import constrained, from_jax, from_torch
 from sgmcmc.checks import DivergenceError
 from sgmcmc.dispatch import implements
 from sgmcmc.moments import Moments
@@ -34,7 +35,10 @@ __all__ = [
     "Sampler",
     "Trace",
     "check_gradient",
+    "constrained",
     "datasets",
+    "from_jax",
+    "from_torch",
     "implements",
     "integrators",
     "kinetics",
@@ -45,6 +49,7 @@ __all__ = [
     "schedules",
     "testing",
     "thermostats",
+    "transforms",
 ]
 
 

@@ -11,7 +11,7 @@ ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
     {"checks", "linking", "stack", "threads"},
-    {"datasets"},
+    {"datasets", "transforms"},
     {"dispatch"},
     {"kernels", "floats", "moments", "philox"},
     {"elementary"},
@@ -31,6 +31,7 @@ LAYERS = [
     {"diagnostics"},
     {"plots"},
     {"trace"},
+    {"adapters"},
     {"sampling"},
     {"__init__"},
     {"testing"},
@@ -43,7 +44,7 @@ LAYERS = [
 LEVEL = {module: level for level, modules in enumerate(LAYERS) for module in modules}
 
 # A trace offers its own plots and summary, through imports inside the methods.
-HEAVY = {"scipy", "matplotlib", "pandas", "arviz_stats", "arviz_base", "tqdm", "numba.cuda"}
+HEAVY = {"scipy", "matplotlib", "pandas", "arviz_stats", "arviz_base", "tqdm", "numba.cuda", "jax", "torch"}
 
 
 def part_of(path: Path) -> str:
