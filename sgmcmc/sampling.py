@@ -72,7 +72,7 @@ def sample(
 
     Ctrl-C ends the run early and returns the draws so far, of equal number for all chains.
     """
-    _check(sampler, device)
+    _check(sampler, device, progress)
     chosen, why = _device(device, model)
     dim, n_rows = _check_model(model)
     draws = checks.integer("draws", draws, 1)
@@ -88,6 +88,7 @@ def sample(
     cores = usable_cores() if threads is None else checks.integer("threads", threads, 1)
     n_threads = 1 if isinstance(model, PythonPotential) else min(cores, chains)
 
+    out = _room(chains, draws, dim, kind)
     first = _last_step(init) if isinstance(init, Trace) else 0
     plan = make_plan(sampler.schedule, draws, warmup, thin, first)
     plan.step_sizes(first, 1, kind)  # a function of the user's: better refused here than after compiling
@@ -102,7 +103,6 @@ def sample(
         plan,
         kind,
     )
-    out = np.empty((chains, draws, dim), kind)
     crew_chains = _start(sampler, init, seed, chains, dim, kind, out)
 
     begin = time.perf_counter()
@@ -148,12 +148,14 @@ def sample(
 # ---- at the door --------------------------------------------------------------------------------------------------------
 
 
-def _check(sampler: Any, device: Any) -> None:
+def _check(sampler: Any, device: Any, progress: Any) -> None:
     if not isinstance(sampler, Sampler):
         raise TypeError(
-            f"sampler={sampler!r} is not a Sampler; give SGLD(...), SGHMC(...), SGNHT(...), SGMGT(...) or SGMGTD(...)"
+            f"sampler={checks.show(sampler)} is not a Sampler; give SGLD(...), SGHMC(...), SGNHT(...), SGMGT(...) or SGMGTD(...)"
         )
     checks.one_of("device", device, ("cpu", "cuda", "auto"))
+    if not isinstance(progress, bool | np.bool_):
+        raise TypeError(f"progress={checks.show(progress)} is neither True nor False")
 
 
 def _device(device: str, model: Any) -> tuple[str, str]:
@@ -173,8 +175,24 @@ def _check_model(model: Any) -> tuple[int, int]:
 
 def _seed(seed: Any, init: Any) -> int:
     if seed is None:
-        return int(init.info["seed"]) if isinstance(init, Trace) else secrets.randbits(64)
+        if not isinstance(init, Trace):
+            return secrets.randbits(64)
+        if "seed" not in init.info:
+            raise ValueError("init is a trace without a seed in its info; give seed= the one of its run")
+        seed = init.info["seed"]
     return checks.integer("seed", seed, 0, 2**64 - 1)
+
+
+def _room(chains: int, draws: int, dim: int, kind: Any) -> NDArray[Any]:
+    """Memory for all draws, or a word on how much it would be."""
+    try:
+        return np.empty((chains, draws, dim), kind)
+    except (MemoryError, ValueError) as error:  # ValueError: more than an address can tell
+        size = chains * draws * dim * np.dtype(kind).itemsize / 2**30
+        raise ValueError(
+            f"draws={draws} of chains={chains} with {dim} coordinates need {size:.3g} GiB, more than there is; ask for "
+            "fewer draws (a larger thin= keeps the length of the run), or dtype=np.float32"
+        ) from error
 
 
 # ---- the start ----------------------------------------------------------------------------------------------------------
@@ -226,7 +244,22 @@ def _last_step(trace: Trace) -> int:
     missing = [name for name in (*State._fields, "step", "before") if name not in trace.final]
     if missing:
         raise ValueError(f"init is a trace without {missing[0]!r} in its final state; give one that sample returned")
-    return int(np.max(trace.final["step"]))
+    steps, before = (np.asarray(trace.final[name]) for name in ("step", "before"))
+    if steps.dtype.kind not in "iu" or steps.shape != (trace.chains,) or steps.min() < 0 or steps.max() >= 2**62:
+        raise ValueError("init is a trace whose final['step'] is no count of steps for each chain; give one of sample")
+    if before.dtype.kind != "f" or before.shape != (trace.chains,) or not (before >= 0.0).all():
+        raise ValueError("init is a trace whose final['before'] is no step size for each chain; give one of sample")
+    return int(steps.max())
+
+
+def _last_arrays(trace: Trace, name: str, chains: int) -> NDArray[Any]:
+    array = np.asarray(trace.final[name])
+    if array.dtype.kind != "f" or array.ndim != 2 or len(array) != chains or not np.isfinite(array).all():
+        raise ValueError(
+            f"init is a trace whose final[{name!r}] has shape {array.shape} and dtype {array.dtype}; give finite floats, a "
+            "row per chain, as sample leaves them"
+        )
+    return array
 
 
 def _continue(
@@ -243,8 +276,9 @@ def _continue(
             f"{trace.draws.dtype}; the run has chains={chains}, {dim} coordinates and dtype {np.dtype(kind)}"
         )
     result = []
+    arrays = State(*(_last_arrays(trace, name, chains) for name in State._fields))
     for i, number in enumerate(trace.chain_numbers):
-        state = State(*(np.array(final[name][i], dtype=kind) for name in State._fields))
+        state = State(*(np.array(a[i], dtype=kind) for a in arrays))
         if not sampler.fits(state):
             raise ValueError(
                 f"init is a trace of {trace.info.get('sampler')}, whose state {sampler!r} cannot go on from"

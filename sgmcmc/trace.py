@@ -12,6 +12,7 @@ import math
 import os
 import secrets
 import struct
+import warnings
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
+
+from sgmcmc.checks import any_array, numbers_in, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,17 +55,22 @@ class Trace:
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        draws = np.asarray(self.draws)
+        draws = any_array("draws", self.draws)
         if draws.ndim != 3 or draws.dtype.kind != "f":
             raise ValueError(f"draws is {draws.dtype} of shape {draws.shape}; give floats of shape (chain, draw, dim)")
         object.__setattr__(self, "draws", draws)
+        for name in ("info", "final"):
+            if not isinstance(getattr(self, name), dict):
+                raise TypeError(f"{name}={show(getattr(self, name))} is not a dictionary; give one, by name")
         for name in _ARRAYS[1:]:
-            temperature = np.asarray(getattr(self, name), dtype=np.float64)
+            temperature = numbers_in(name, getattr(self, name))
             if temperature.shape != draws.shape[:1]:
                 raise ValueError(
                     f"{name} has shape {temperature.shape}; give one number for each of {len(draws)} chains"
                 )
             object.__setattr__(self, name, temperature)
+        if not isinstance(self.names, tuple | list) or not all(isinstance(name, str) for name in self.names):
+            raise TypeError(f"names={show(self.names)} are not names; give a tuple of texts")
         names = tuple(self.names) if len(self.names) > 0 else tuple(f"theta[{i}]" for i in range(self.dim))
         if len(names) != self.dim or len(set(names)) != self.dim:
             raise ValueError(f"names holds {len(set(names))} different names; give {self.dim}, one for each parameter")
@@ -88,7 +96,10 @@ class Trace:
     @property
     def chain_numbers(self) -> list[int]:
         """The number each chain had in the run; there are gaps where a diverged chain was dropped."""
-        return [int(c) for c in self.info.get("chains", range(self.chains))]
+        numbers = self.info.get("chains", range(self.chains))
+        if not isinstance(numbers, list | tuple | range) or not all(type(c) is int and 0 <= c < 2**32 for c in numbers):
+            raise ValueError(f"info['chains']={show(numbers)} are no numbers of chains; give a list of whole numbers")
+        return list(numbers)
 
     def summary(self, hdi_prob: float = 0.94) -> pd.DataFrame:
         """Mean, sd, highest density interval, Monte Carlo error, effective sample sizes and R̂ of every parameter."""
@@ -124,11 +135,13 @@ class Trace:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
         """Read what `save` wrote, bit for bit; ValueError for any other file."""
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"path={show(path)} is not a path; give a text or a pathlib.Path")
         arrays, header = _read(Path(path))
         final = {name.removeprefix("final/"): value for name, value in arrays.items() if name.startswith("final/")}
         try:
             draws, kinetic, configurational = (arrays[name] for name in _ARRAYS)
-            return cls(draws, header["info"], kinetic, configurational, final, tuple(header["names"]))
+            return cls(draws, header["info"], kinetic, configurational, final, header["names"])
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"{path} is a damaged trace: {_reason(error)}") from error
 
@@ -219,7 +232,7 @@ def _to_json(value: Any) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    raise TypeError(f"info holds {value!r}; give what JSON can hold: numbers, texts, lists and dictionaries")
+    raise TypeError(f"info holds {show(value)}; give what JSON can hold: numbers, texts, lists and dictionaries")
 
 
 def _write(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
@@ -239,6 +252,7 @@ def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
+                _check_sizes(archive, os.fstat(file.fileno()).st_size)
                 header = _header(archive)
                 return {m.filename.removesuffix(".npy"): _array(archive, m) for m in archive.infolist()}, header
         except _UNREADABLE as error:
@@ -251,6 +265,15 @@ _UNREADABLE = (zipfile.BadZipFile, ValueError, KeyError, EOFError, OSError, stru
 
 def _reason(error: BaseException) -> str:
     return f"{error.args[0]} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
+
+
+def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
+    """What the archive says that it holds must fit into the file, every member in bytes of its own."""
+    for member in archive.infolist():
+        if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
+            raise ValueError(f"{member.filename} is compressed")
+    if sum(member.file_size for member in archive.infolist()) > size:
+        raise ValueError(f"it promises more than its {size} bytes")
 
 
 def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
@@ -266,9 +289,8 @@ def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     """One array, after its promised size is found equal to the size that is there."""
-    if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
-        raise ValueError(f"{member.filename} is compressed")
-    with archive.open(member) as file:
+    with archive.open(member) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Python's, about the text of a damaged array
         if npy.read_magic(file) != (1, 0):
             raise ValueError(f"{member.filename} is not an array of version 1.0")
         shape, _, dtype = npy.read_array_header_1_0(file)

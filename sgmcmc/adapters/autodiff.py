@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from sgmcmc.adapters.layout import Layout
-from sgmcmc.checks import one_of
+from sgmcmc.checks import any_array, one_of, show
 from sgmcmc.potentials import PythonPotential
 from sgmcmc.potentials.contract import point, selection
 from sgmcmc.potentials.wrapped import _Prior, _prior_energy, _weigh
@@ -144,7 +144,7 @@ def check_arguments(log_density: Any, log_prior: Any, prior: Any, data: Any, who
     check_function("log_density", log_density)
     check_function("log_prior", log_prior, optional=True)
     if not isinstance(whole, bool):
-        raise TypeError(f"whole={whole!r} is neither True nor False")
+        raise TypeError(f"whole={show(whole)} is neither True nor False")
     if whole and not (prior is None and log_prior is None and data is not None):
         raise ValueError(
             "whole=True says that the function takes a batch and has the prior inside; leave prior and log_prior out and "
@@ -162,7 +162,7 @@ def check_layout(layout: Layout) -> Layout:
 def check_function(name: str, function: Any, optional: bool = False) -> None:
     """A function, or None where that may be."""
     if not (callable(function) or (optional and function is None)):
-        raise TypeError(f"{name}={function!r} is not a function; give a function of the parameters")
+        raise TypeError(f"{name}={show(function)} is not a function; give a function of the parameters")
 
 
 def computing_dtype(dtype: DTypeLike | None) -> Any:
@@ -171,7 +171,7 @@ def computing_dtype(dtype: DTypeLike | None) -> Any:
         return None
     try:
         kind = np.dtype(dtype)
-    except TypeError:
+    except Exception:  # NumPy has several for what is no dtype
         kind = None
     return np.dtype(one_of("dtype", None if kind is None else kind.name, ("float32", "float64")))
 
@@ -189,7 +189,7 @@ def count_rows(shapes: list[tuple[str, tuple[int, ...]]]) -> int:
 
 
 def _vectors(theta: ArrayLike, dim: int) -> NDArray[Any]:
-    array = np.asarray(theta)
+    array = any_array("theta", theta)
     if array.dtype.kind != "f" or array.ndim == 0 or array.shape[-1] != dim:
         raise ValueError(f"theta is {array.dtype} of shape {array.shape}; give floats with a last axis of {dim}")
     return array

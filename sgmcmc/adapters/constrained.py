@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.adapters.autodiff import _vectors
 from sgmcmc.adapters.layout import Layout
+from sgmcmc.checks import show
 from sgmcmc.potentials import Potential, PythonPotential, check_model, dim_of, energy_of, full_gradient, rows_of
 from sgmcmc.potentials.contract import point
 from sgmcmc.priors import Flat
@@ -33,7 +34,7 @@ def constrained(model: Any, transforms: Mapping[str, Transform]) -> Constrained:
     if not isinstance(model, PythonPotential):
         check_model(model)
     if not isinstance(transforms, Mapping) or not all(isinstance(t, Transform) for t in transforms.values()):
-        raise TypeError(f"transforms={transforms!r}; give a dictionary of names and values of sgmcmc.transforms")
+        raise TypeError(f"transforms={show(transforms)}; give a dictionary of names and values of sgmcmc.transforms")
     layout, chosen = _arrange(model, dict(transforms))
     return Constrained._of(model, layout, chosen)
 

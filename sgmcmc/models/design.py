@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.checks import finite_array
+from sgmcmc.checks import finite_array, show
 
 __all__ = ["Columns", "design", "draws_of", "responses"]
 
@@ -33,7 +33,7 @@ def design(X: Any, intercept: bool, standardise: bool) -> tuple[NDArray[np.float
     raw = _matrix(X)
     for name, flag in (("intercept", intercept), ("standardise", standardise)):
         if not isinstance(flag, bool | np.bool_):
-            raise TypeError(f"{name}={flag!r} is neither True nor False")
+            raise TypeError(f"{name}={show(flag)} is neither True nor False")
     shift, scale = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
     if standardise:
         shift, scale = raw.mean(axis=0), raw.std(axis=0)
