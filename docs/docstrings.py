@@ -1,4 +1,4 @@
-"""For the reference: lines such as ``dim: the length of θ.`` in a docstring become a list, as they read in a terminal."""
+"""For the reference: lines of a docstring such as ``dim: the length of θ.`` become a list, as they read in a terminal."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 
 import griffe
 
-_ITEM = re.compile(r"^([a-z_][\w, ]{0,40}): (?=\S)")
+_ITEM = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*) ?: (?=\S)")
+_HEADING = re.compile(r"^Parameters\n-+$\n", re.MULTILINE)
 
 
 def as_list(text: str) -> str:
     """The docstring with its ``name: text`` lines as a Markdown list; continued lines stay with their item."""
     lines, inside = [], False
-    for line in text.splitlines():
+    for line in _HEADING.sub("", text).splitlines():
         item = _ITEM.match(line)
         if item is not None:
             lines += [] if inside else [""]
