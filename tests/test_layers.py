@@ -44,7 +44,7 @@ LAYERS = [
 LEVEL = {module: level for level, modules in enumerate(LAYERS) for module in modules}
 
 # A trace offers its own plots and summary, through imports inside the methods.
-HEAVY = {"scipy", "matplotlib", "pandas", "arviz_stats", "arviz_base", "tqdm", "numba.cuda", "jax", "torch"}
+HEAVY = {"scipy", "matplotlib", "pandas", "arviz_stats", "arviz_base", "tqdm", "numba.cuda"}
 
 
 def part_of(path: Path) -> str:
