@@ -12,7 +12,8 @@ __version__ = "0.1.0"
 import importlib
 from typing import Any
 
-from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats
+from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats, transforms
+from sgmcmc.adapters import constrained, from_jax, from_torch
 from sgmcmc.checks import DivergenceError
 from sgmcmc.chunks import Chunks
 from sgmcmc.dispatch import implements
@@ -39,7 +40,10 @@ __all__ = [
     "check_gradient",
     "compare",
     "consensus",
+    "constrained",
     "datasets",
+    "from_jax",
+    "from_torch",
     "implements",
     "integrators",
     "kinetics",
@@ -50,6 +54,7 @@ __all__ = [
     "schedules",
     "testing",
     "thermostats",
+    "transforms",
 ]
 
 

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import secrets
+import warnings
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
+
+from sgmcmc.checks import show
 
 __all__ = ["read", "reason", "to_json", "write"]
 
@@ -35,7 +38,7 @@ def to_json(value: Any) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    raise TypeError(f"info holds {value!r}; give what JSON can hold: numbers, texts, lists and dictionaries")
+    raise TypeError(f"info holds {show(value)}; give what JSON can hold: numbers, texts, lists and dictionaries")
 
 
 def reason(error: BaseException) -> str:
@@ -134,7 +137,8 @@ def _header(archive: zipfile.ZipFile, form: str, version: int) -> dict[str, Any]
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     """One array, after its promised size is found equal to the size that is there."""
-    with archive.open(member) as file:
+    with archive.open(member) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Python's, about the text of a damaged array
         if npy.read_magic(file) != (1, 0):
             raise ValueError(f"{member.filename} is not an array of version 1.0")
         shape, _, dtype = npy.read_array_header_1_0(file)

@@ -10,7 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DivergenceError", "finite_array", "integer", "is_mapped", "mapped_floats", "number", "one_of"]
+__all__ = [
+    "DivergenceError",
+    "any_array",
+    "finite_array",
+    "integer",
+    "is_mapped",
+    "mapped_floats",
+    "number",
+    "numbers_in",
+    "one_of",
+    "show",
+    "whole_numbers",
+]
+
+_LARGEST = 2**63 - 1  # what a kernel can count to
 
 
 class DivergenceError(ArithmeticError):
@@ -25,18 +39,30 @@ class DivergenceError(ArithmeticError):
 def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False) -> float:
     """A real number in [low, high], or (low, high] if `open_low`; NaN is never one. inf passes only if `high` is inf."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real | np.floating | np.integer):
-        raise TypeError(f"{name}={_show(value)} is not a number; give {_interval(low, high, open_low)}")
-    x = float(value)
+        raise TypeError(f"{name}={show(value)} is not a number; give {_interval(low, high, open_low)}")
+    x = _float(value)
     if math.isnan(x) or x < low or x > high or (open_low and x == low):
-        raise ValueError(f"{name}={value!r} is out of range; give {_interval(low, high, open_low)}")
+        raise ValueError(f"{name}={show(value)} is out of range; give {_interval(low, high, open_low)}")
     return x
 
 
-def _show(value: Any) -> str:
-    """What came, in one line."""
+def _float(value: Any) -> float:
+    """The nearest float; infinity beyond the largest."""
+    try:
+        with np.errstate(over="ignore"):
+            return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def show(value: Any) -> str:
+    """What came, in one short line, whatever it is."""
     if isinstance(value, np.ndarray) and value.ndim > 0:
         return f"an array of shape {value.shape} and dtype {value.dtype}"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # a repr of somebody else's, or an int of more digits than Python prints
+        text = "\n"
     return text if "\n" not in text and len(text) <= 200 else f"a {type(value).__name__}"
 
 
@@ -51,10 +77,12 @@ def _interval(low: float, high: float, open_low: bool) -> str:
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     """A whole number in [low, high]."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral | np.integer):
-        raise TypeError(f"{name}={_show(value)} is not a whole number; give {_span(low, high)}")
+        raise TypeError(f"{name}={show(value)} is not a whole number; give {_span(low, high)}")
     n = int(value)
+    if n > _LARGEST and high is None:
+        high = _LARGEST
     if n < low or (high is not None and n > high):
-        raise ValueError(f"{name}={value!r} is out of range; give {_span(low, high)}")
+        raise ValueError(f"{name}={show(value)} is out of range; give {_span(low, high)}")
     return n
 
 
@@ -65,18 +93,19 @@ def _span(low: int, high: int | None) -> str:
 def one_of(name: str, value: Any, allowed: Sequence[Any]) -> Any:
     """One of a few names."""
     if not any(type(value) is type(a) and value == a for a in allowed):
-        raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(repr(a) for a in allowed)}")
+        raise ValueError(f"{name}={show(value)} is unknown; choose one of {', '.join(repr(a) for a in allowed)}")
     return value
 
 
 def finite_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.float64]:
     """A float64 array without NaN or infinity; complex, text and object arrays are refused, integers are widened."""
-    array = np.asarray(value)
+    array = any_array(name, value)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} has dtype {array.dtype}; give real numbers")
     if ndim is not None and array.ndim != ndim:
         raise ValueError(f"{name} has {array.ndim} dimension(s) and shape {array.shape}; give {ndim} dimension(s)")
-    array = np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
+    with np.errstate(over="ignore"):  # beyond float64 is infinity, and refused as such
+        array = np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} has a non-finite value, {array[where]} at index {where}; clean the data first")
@@ -102,3 +131,35 @@ def mapped_floats(name: str, value: Any) -> NDArray[Any] | None:
             "float32 or float64 in C order"
         )
     return np.asarray(value)
+
+
+def any_array(name: str, value: Any) -> NDArray[Any]:
+    """What NumPy makes an array of; ragged lists, masked entries and objects that break are refused."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked entries; fill them in, or leave these rows out")
+    try:
+        return np.asarray(value)
+    except Exception as error:
+        raise TypeError(
+            f"{name}={show(value)} cannot be made an array; give numbers, or rows of equal length"
+        ) from error
+
+
+def numbers_in(name: str, value: Any) -> NDArray[np.float64]:
+    """A float64 array in which NaN and infinity may be."""
+    array = any_array(name, value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} has dtype {array.dtype}; give real numbers")
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64)
+
+
+def whole_numbers(name: str, value: Any) -> NDArray[np.int64]:
+    """A one-dimensional int64 array; floats must be whole."""
+    array = any_array(name, value)
+    if array.dtype.kind not in "fiu" or array.ndim != 1:
+        raise TypeError(f"{name} has dtype {array.dtype} and shape {array.shape}; give a row of whole numbers")
+    wide = numbers_in(name, array)
+    if not (np.isfinite(wide) & (abs(wide) < 2.0**62) & (wide == np.floor(wide))).all():
+        raise ValueError(f"{name} has entries that are not whole, or too large; give a row of whole numbers")
+    return np.ascontiguousarray(array, dtype=np.int64)

@@ -63,6 +63,8 @@ def hdi(draws: ArrayLike, prob: float = 0.94) -> tuple[float, float]:
     x = _draws(draws)
     if x.size == 0 or not np.isfinite(x).all():
         return np.nan, np.nan
+    if prob * x.size >= x.size:
+        return float(x.min()), float(x.max())
     from arviz_stats.base import array_stats
 
     low, high = array_stats.hdi(x.ravel(), prob)
@@ -104,10 +106,10 @@ def _row(x: NDArray[np.float64], hdi_prob: float) -> tuple[float, ...]:
 
 
 def _draws(draws: ArrayLike) -> NDArray[np.float64]:
-    x = np.asarray(draws)
+    x = checks.numbers_in("draws", draws)
     if x.ndim != 2:
         raise ValueError(f"draws has shape {x.shape}; give the draws of one parameter as an array (chain, draw)")
-    return x.astype(np.float64)
+    return x
 
 
 def _scaled(draws: ArrayLike) -> tuple[NDArray[np.float64], float]:

@@ -13,9 +13,12 @@ Each key has a file of its own, so that processes that compile at the same time 
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import hashlib
+import logging
 import os
+import pickle
 import types as pytypes
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,13 +37,30 @@ from sgmcmc.linking import KernelCompiler
 
 __all__ = ["ContentCache", "fingerprint", "implementations_fingerprint", "kernel"]
 
+_log = logging.getLogger(__name__)
+
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a module-level function for the CPU: no GIL, NumPy's division rules, cached by content."""
     compiled = numba.njit(nogil=True, error_model="numpy", fastmath=set(LOOP), pipeline_class=KernelCompiler)(function)
     if not config.DISABLE_JIT:
-        compiled._cache = _KernelCache(function)
+        with keeps_going():
+            compiled._cache = _KernelCache(function)
     return compiled
+
+
+_told: set[str] = set()
+
+
+@contextlib.contextmanager
+def keeps_going() -> Iterator[None]:
+    """Where nothing can be written, as in a read-only home, kernels are compiled in every process; said once."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:  # RuntimeError: Numba found no folder
+        if "cache" not in _told:
+            _told.add("cache")
+            _log.warning("compiled code is not kept: %s; set NUMBA_CACHE_DIR to a folder that can be written to", error)
 
 
 class FilePerKey(IndexDataCacheFile):  # type: ignore[misc]
@@ -56,7 +76,7 @@ class FilePerKey(IndexDataCacheFile):  # type: ignore[misc]
     def load(self, key: str) -> Any:
         try:
             return self._load_data(self._name_of(key))
-        except OSError:
+        except (OSError, EOFError, pickle.UnpicklingError):  # not there, or half of it: it is compiled again
             return None
 
     def flush(self) -> None:
@@ -89,6 +109,11 @@ class ContentCache:
 
 
 class _KernelCache(ContentCache, FunctionCache):  # type: ignore[misc]
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """A full disk, or a folder that has become read-only, is no reason to stop."""
+        with keeps_going():
+            super().save_overload(sig, data)
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled for these very types, by their content.
 

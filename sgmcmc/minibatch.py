@@ -76,7 +76,9 @@ def as_minibatch(batch_size: int | None, kind: str | Blocks, n_rows: int) -> Min
     if batch_size is None:
         return FullData()
     if n_rows == 0:
-        raise ValueError(f"batch_size={batch_size!r} was given, but the model has no data rows; leave batch_size out")
+        raise ValueError(
+            f"batch_size={checks.show(batch_size)} was given, but the model has no data rows; leave batch_size out"
+        )
     size = checks.integer("batch_size", batch_size, 1)
     if size > n_rows:
         raise ValueError(

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, Self
 
-from sgmcmc.checks import number
+from sgmcmc.checks import number, show
 from sgmcmc.dispatch import implements, open_function
 from sgmcmc.elementary import exp, log
 
@@ -48,7 +48,7 @@ class Gaussian(_GaussianFields):
 
     def __new__(cls, scale: float = 1.0, mean: float = 0.0) -> Self:
         if math.isinf(number("mean", mean)):
-            raise ValueError(f"mean={mean!r} is no mean; give a finite number")
+            raise ValueError(f"mean={show(mean)} is no mean; give a finite number")
         return super().__new__(cls, _scale(scale), float(mean))
 
     def __reduce__(self) -> Any:
@@ -146,7 +146,7 @@ def require_prior(prior: Any) -> Any:
     if slope.choose((type(prior),)) is None:
         name = type(prior).__name__
         raise TypeError(
-            f"prior={prior!r} is a {name}, not a prior; give one of sgmcmc.priors, "
+            f"prior={show(prior)} is a {name}, not a prior; give one of sgmcmc.priors, "
             "or a NamedTuple of your own with @implements(slope, ...)"
         )
     return prior

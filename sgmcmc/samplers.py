@@ -123,8 +123,9 @@ class Sampler:
         """Near p = 0 the kinetics is a spring of stiffness K''(0), which the step must resolve."""
         if not (isinstance(self.kinetics, MonomialGamma) and isinstance(self.schedule, Constant)):
             return
-        stiffness = float(curvature(self.kinetics, 1e-12)) * self.schedule.step_size
-        if max(stiffness, stiffness * self.sigma_p) > 0.3 * (1.0 + 1e-9):
+        with np.errstate(all="ignore"):  # of a kinetics so stiff that its formula overflows, NaN
+            stiffness = float(curvature(self.kinetics, 1e-12)) * self.schedule.step_size
+        if not max(stiffness, stiffness * self.sigma_p) <= 0.3 * (1.0 + 1e-9):
             warnings.warn(
                 f"step_size·K''(0) = {stiffness:.2g} and, times sigma_p, {stiffness * self.sigma_p:.2g}: above 0.3 the "
                 "variance is off by more than a few per cent; take a smaller step, a smaller softening or a larger mass",
@@ -189,7 +190,7 @@ class Sampler:
     def init(self, theta: ArrayLike, seed: int = 0, chain: int = 0, dtype: DTypeLike | None = None) -> ChainState:
         """The start of one chain: `state.theta` is where the first gradient is wanted."""
         on_device = device_step.is_device_array(theta)
-        theta = np.asarray(self._device.download(self._device.adopt(theta)) if on_device else theta)
+        theta = checks.any_array("theta", self._device.download(self._device.adopt(theta)) if on_device else theta)
         if dtype is None:
             dtype = theta.dtype if theta.dtype in (np.float32, np.float64) else np.float64
         start = checks.finite_array("theta", theta, 1).astype(precision(dtype))
@@ -248,14 +249,18 @@ class Sampler:
         `moments` takes the position that the step arrives at into a running mean and variance. A gradient with
         ``__cuda_array_interface__`` stays where it is: the state then lives on the device too.
         """
+        if not isinstance(state, ChainState):
+            raise TypeError(f"state={checks.show(state)} is no state of a chain; give what init or step returned")
+        if not isinstance(inplace, bool | np.bool_):
+            raise TypeError(f"inplace={checks.show(inplace)} is neither True nor False")
         theta = state.arrays.theta
         if moments is not None and not isinstance(moments, Moments):
-            raise TypeError(f"moments={moments!r} cannot be updated; give a value of sg.Moments(), or None")
+            raise TypeError(f"moments={checks.show(moments)} cannot be updated; give a value of sg.Moments(), or None")
         if device_step.is_device_array(gradient):
             return self._step_on_device(state, gradient, inplace, moments)
         if device_step.is_device_array(theta):
             raise ValueError("state lives on a GPU, the gradient on the host; give one with __cuda_array_interface__")
-        g = np.ascontiguousarray(gradient, dtype=theta.dtype)
+        g = _contiguous("gradient", gradient, theta.dtype)
         if g.shape != theta.shape:
             raise ValueError(f"gradient has shape {g.shape}; give one number for each of the {theta.size} coordinates")
         if not self.fits(state.arrays):
@@ -338,10 +343,10 @@ def precision(dtype: Any) -> Any:
     """np.float32 or np.float64, by any of its names."""
     try:
         kind = np.dtype(dtype).type
-    except TypeError:
+    except Exception:  # NumPy has several for what is no dtype
         kind = None
     if kind not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype!r} is unknown; choose np.float32 or np.float64")
+        raise ValueError(f"dtype={checks.show(dtype)} is unknown; choose np.float32 or np.float64")
     return kind
 
 
@@ -359,12 +364,22 @@ def in_precision(value: Any, dtype: DTypeLike) -> Any:
     return value
 
 
+def _contiguous(name: str, value: Any, dtype: Any) -> NDArray[Any]:
+    """An array as the kernels want it; infinity and NaN may be in it, and the chain diverges."""
+    if isinstance(value, np.ndarray) and value.dtype == dtype:
+        return np.ascontiguousarray(value)
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(checks.numbers_in(name, value), dtype=dtype)
+
+
 def _part(name: str, value: Any, default: Any) -> Any:
     if value is None:
         return default
     if not (isinstance(value, tuple) and hasattr(value, "_fields")):
         home = name if name == "kinetics" else f"{name}s"
-        raise TypeError(f"{name}={value!r} is not a part; give a value of sgmcmc.{home}, or a NamedTuple of your own")
+        raise TypeError(
+            f"{name}={checks.show(value)} is not a part; give a value of sgmcmc.{home}, or a NamedTuple of your own"
+        )
     return value
 
 

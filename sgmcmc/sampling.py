@@ -17,7 +17,7 @@ from sgmcmc.engines import crew
 from sgmcmc.minibatch import Blocks
 from sgmcmc.runs.checkpoint import load
 from sgmcmc.runs.collect import collect, facts
-from sgmcmc.runs.door import Place, as_keep, as_place, as_seed, as_settings
+from sgmcmc.runs.door import Place, as_keep, as_place, as_seed, as_settings, check_progress
 from sgmcmc.runs.keeping import Keeping, open_keeping
 from sgmcmc.runs.lock import Lock
 from sgmcmc.runs.remote import remote_tasks
@@ -100,6 +100,7 @@ def sample(
     given |= {"batch_size": batch_size, "minibatch": minibatch, "threads": threads, "on_divergence": on_divergence}
     given |= {"gradient_noise": gradient_noise, "clip_gradient": clip_gradient}
     settings = as_settings(model, sampler, init, given)
+    check_progress(progress)
     place = as_place(checkpoint, checkpoint_every, resume, out, executor, keep, settings.device)
     with contextlib.ExitStack() as stack:
         if place.checkpoint is not None:

@@ -77,7 +77,7 @@ class Cyclical(_Cyclical):
         value = super().__new__(cls, float(peak), int(period), float(sampling))
         if value.sampling_steps == 0:
             raise ValueError(
-                f"sampling={sampling!r} is less than one step of the period {period}; give at least {1.0 / period:.3g}"
+                f"sampling={checks.show(sampling)} is less than one step of the period {period}; give at least {1.0 / period:.3g}"
             )
         return value
 

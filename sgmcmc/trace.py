@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sgmcmc import archive
 from sgmcmc.archive import to_json
+from sgmcmc.checks import any_array, numbers_in, show
 from sgmcmc.parameters import Layout, Parameters
 from sgmcmc.pictures import Pictures
 
@@ -64,17 +65,22 @@ class Trace(Pictures):
     layout: Layout = field(init=False)
 
     def __post_init__(self) -> None:
-        draws = np.asarray(self.draws)
+        draws = any_array("draws", self.draws)
         if draws.ndim != 3 or draws.dtype.kind != "f":
             raise ValueError(f"draws is {draws.dtype} of shape {draws.shape}; give floats of shape (chain, draw, dim)")
         object.__setattr__(self, "draws", draws)
+        for name in ("info", "final"):
+            if not isinstance(getattr(self, name), dict):
+                raise TypeError(f"{name}={show(getattr(self, name))} is not a dictionary; give one, by name")
         for name in _ARRAYS[1:]:
-            temperature = np.asarray(getattr(self, name), dtype=np.float64)
+            temperature = numbers_in(name, getattr(self, name))
             if temperature.shape != draws.shape[:1]:
                 raise ValueError(
                     f"{name} has shape {temperature.shape}; give one number for each of {len(draws)} chains"
                 )
             object.__setattr__(self, name, temperature)
+        if not isinstance(self.names, tuple | list) or not all(isinstance(name, str) for name in self.names):
+            raise TypeError(f"names={show(self.names)} are not names; give a tuple of texts")
         layout = self._read_layout()
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "names", layout.names)
@@ -130,7 +136,10 @@ class Trace(Pictures):
     @property
     def chain_numbers(self) -> list[int]:
         """The number each chain had in the run; there are gaps where a diverged chain was dropped."""
-        return [int(c) for c in self.info.get("chains", range(self.chains))]
+        numbers = self.info.get("chains", range(self.chains))
+        if not isinstance(numbers, list | tuple | range) or not all(type(c) is int and 0 <= c < 2**32 for c in numbers):
+            raise ValueError(f"info['chains']={show(numbers)} are no numbers of chains; give a list of whole numbers")
+        return list(numbers)
 
     def summary(self, hdi_prob: float = 0.94) -> pd.DataFrame:
         """Mean, sd, highest density interval, Monte Carlo error, effective sample sizes and R̂ of every parameter."""
@@ -179,11 +188,13 @@ class Trace(Pictures):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
         """Read what `save` wrote, bit for bit; ValueError for any other file."""
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"path={show(path)} is not a path; give a text or a pathlib.Path")
         arrays, header = archive.read(Path(path), _FORMAT, _VERSION, "a complete file of Trace.save")
         final = {name.removeprefix("final/"): value for name, value in arrays.items() if name.startswith("final/")}
         try:
             draws, kinetic, configurational = (arrays[name] for name in _ARRAYS)
-            names, declared = tuple(header["names"]), header.get("parameters")
+            names, declared = header["names"], header.get("parameters")
             moments = KeptMoments(*(arrays[m] for m in _MOMENTS)) if _MOMENTS[0] in arrays else None
             return cls(draws, header["info"], kinetic, configurational, final, names, declared, moments=moments)
         except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -10,8 +10,8 @@ import sgmcmc
 ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
-    {"archive", "checks", "linking", "stack", "threads"},
-    {"chunks", "datasets", "parameters"},
+    {"checks", "linking", "stack", "threads"},
+    {"archive", "chunks", "datasets", "parameters", "transforms"},
     {"dispatch"},
     {"kernels", "floats", "moments", "philox"},
     {"elementary"},
@@ -32,7 +32,7 @@ LAYERS = [
     {"arviz_data", "plots"},
     {"pictures"},
     {"trace"},
-    {"runs", "shards"},
+    {"adapters", "runs", "shards"},
     {"sampling"},
     {"__init__"},
     {"testing"},

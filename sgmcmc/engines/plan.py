@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.schedules import Schedule, recordable
+from sgmcmc.schedules import Cyclical, Schedule, recordable
 
 __all__ = ["Plan", "make_plan"]
 
@@ -36,5 +36,17 @@ class Plan(NamedTuple):
 def make_plan(schedule: Schedule, draws: int, warmup: int, thin: int, first: int = 0) -> Plan:
     """After `warmup` steps every `thin`-th step of a sampling phase is kept, until there are `draws`."""
     begin = first + warmup
+    _check_length(schedule, draws, warmup, thin, begin)
     kept = recordable(schedule, begin, thin * np.arange(1, draws + 1))
     return Plan(schedule, first, int(kept[-1]) + 1 - first, kept, begin)
+
+
+def _check_length(schedule: Schedule, draws: int, warmup: int, thin: int, begin: int) -> None:
+    """Steps are counted in 64 bits. With a cyclical schedule there are more of them than are recorded."""
+    turns = draws * thin
+    if isinstance(schedule, Cyclical):
+        turns = (turns // schedule.sampling_steps + 2) * schedule.period
+    if begin + turns >= 2**62:
+        raise ValueError(
+            f"warmup={warmup} and draws={draws} with thin={thin} are more than 2**62 steps; ask for a shorter run"
+        )

@@ -59,12 +59,12 @@ class MonomialGamma(_MonomialGammaFields):
         c = _default_softening(a) if softening is None else checks.number("softening", softening)
         if not (1e-6 <= c <= 1e6 or c == math.inf):
             raise ValueError(
-                f"softening={softening!r} is out of range; give a number from 1e-6 to 1e6, or inf for none"
+                f"softening={checks.show(softening)} is out of range; give a number from 1e-6 to 1e6, or inf for none"
             )
         r = float(math.ceil(2.0 * a - 1.0)) if order is None else checks.number("order", order, 0.0, 40.0)
         if r <= a - 1.0:
             raise ValueError(
-                f"order={order!r} is too low for a={a:g}; give a number above a - 1, such as a (the published form) "
+                f"order={checks.show(order)} is too low for a={a:g}; give a number above a - 1, such as a (the published form) "
                 "or None (the smooth one)"
             )
         return super().__new__(cls, a, c, r, checks.number("mass", mass, 0.0, LARGEST, open_low=True))

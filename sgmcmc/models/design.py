@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.checks import finite_array, mapped_floats
+from sgmcmc.checks import finite_array, mapped_floats, show
 
 __all__ = ["Columns", "Named", "coefficient_names", "design", "draws_of", "responses", "values_of"]
 
@@ -61,7 +61,7 @@ def design(X: Any, intercept: bool, standardise: bool) -> tuple[NDArray[np.float
     raw = _matrix(X) if mapped is None else mapped
     for name, flag in (("intercept", intercept), ("standardise", standardise)):
         if not isinstance(flag, bool | np.bool_):
-            raise TypeError(f"{name}={flag!r} is neither True nor False")
+            raise TypeError(f"{name}={show(flag)} is neither True nor False")
     shift, scale = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
     if mapped is not None:
         if intercept or standardise:

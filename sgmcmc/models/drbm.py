@@ -73,12 +73,12 @@ class DRBM(PythonPotential):
         classes: int | None = None,
     ) -> Any:
         self = object.__new__(cls)
-        pixels = np.asarray(X)
+        pixels = checks.any_array("X", X)
         if pixels.ndim != 2 or pixels.size == 0:
             raise ValueError(f"X has shape {pixels.shape}; give (rows, pixels)")
         if pixels.dtype != np.uint8:
             pixels = checks.finite_array("X", pixels, ndim=2)
-        labels = np.asarray(y)
+        labels = checks.any_array("y", y)
         if labels.shape != (len(pixels),) or labels.dtype.kind not in "iu" or labels.min() < 0:
             raise ValueError(
                 f"y has shape {labels.shape} and dtype {labels.dtype}; give one whole number from 0 on per row of X"

@@ -71,6 +71,10 @@ class DiagonalGaussian(Gaussian):
 def _diagonal(mean: NDArray[np.float64], variances: NDArray[np.float64]) -> tuple[Any, ...]:
     if not (variances > 0.0).all():
         raise ValueError(f"cov has a variance of {variances.min():g}; give variances above 0")
+    if variances.min() < 1e-300 or variances.max() > 1e300:
+        raise ValueError(
+            f"cov goes from {variances.min():g} to {variances.max():g}; give variances from 1e-300 to 1e300"
+        )
     return mean, 1.0 / variances, variances, 0.5 * float(np.log(2.0 * math.pi * variances).sum())
 
 

@@ -65,11 +65,13 @@ class LDA(PythonPotential):
     ) -> Any:
         self = object.__new__(cls)
         self.indptr, self.indices, self.counts = (
-            np.ascontiguousarray(a, dtype=np.int64) for a in (indptr, indices, counts)
+            checks.whole_numbers(name, a) for name, a in (("indptr", indptr), ("indices", indices), ("counts", counts))
         )
         self.words = checks.integer("words", words, 1)
         _check_corpus(self.indptr, self.indices, self.counts, self.words)
-        self.documents = np.arange(self.indptr.size - 1) if documents is None else np.asarray(documents, dtype=np.int64)
+        self.documents = (
+            np.arange(self.indptr.size - 1) if documents is None else checks.whole_numbers("documents", documents)
+        )
         if self.documents.size == 0 or self.documents.min() < 0 or self.documents.max() >= self.indptr.size - 1:
             raise ValueError(f"documents must be row numbers from 0 to {self.indptr.size - 2}, at least one")
         self.topics = checks.integer("topics", topics, 1)

@@ -80,6 +80,8 @@ def _per_component(name: str, value: ArrayLike, count: int) -> NDArray[np.float6
         raise ValueError(f"{name} has shape {array.shape}; give ({count},), one per component, or one number for all")
     if not (array > 0.0).all():
         raise ValueError(f"{name} has a value of {array.min():g}; give numbers above 0")
+    if array.min() < 1e-150 or array.max() > 1e150:
+        raise ValueError(f"{name} goes from {array.min():g} to {array.max():g}; give numbers from 1e-150 to 1e150")
     return np.array(np.broadcast_to(array, (count,)))
 
 

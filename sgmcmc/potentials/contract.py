@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.checks import integer
+from sgmcmc.checks import any_array, integer
 from sgmcmc.dispatch import LOOP, implements, implements_by_type, loop, open_function
 from sgmcmc.kernels import kernel
 from sgmcmc.priors import Flat, energy, slope
@@ -222,12 +222,13 @@ def gradient_of(model: Any, theta: Any, rows: Any = None) -> NDArray[np.float64]
 
 def point(model: Any, theta: Any) -> NDArray[np.float64]:
     """θ as the kernels want it. NaN and infinity may pass: a model may be asked what it does there."""
-    array, dim = np.asarray(theta), dim_of(model)
+    array, dim = any_array("theta", theta), dim_of(model)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"theta has dtype {array.dtype}; give real numbers")
     if array.shape != (dim,):
         raise ValueError(f"theta has shape {array.shape}; give ({dim},)")
-    return np.ascontiguousarray(array, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(array, dtype=np.float64)
 
 
 def selection(model: Any, rows: Any) -> tuple[NDArray[np.int64], float]:
@@ -235,7 +236,7 @@ def selection(model: Any, rows: Any) -> tuple[NDArray[np.int64], float]:
     n_rows = rows_of(model)
     if rows is None:
         return np.arange(n_rows, dtype=np.int64), 1.0
-    chosen = np.asarray(rows)
+    chosen = any_array("rows", rows)
     if n_rows == 0:
         raise ValueError(f"rows were given, but {type(model).__name__} has no data; leave rows=None")
     if chosen.ndim != 1 or chosen.size == 0 or chosen.dtype.kind not in "iu":

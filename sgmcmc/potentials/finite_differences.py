@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sgmcmc.checks import number
+from sgmcmc.checks import integer, number
 from sgmcmc.potentials.contract import check_model, dim_of, energy_of, gradient_of, point
 from sgmcmc.potentials.wrapped import Potential, PythonPotential
 
@@ -38,7 +38,10 @@ def check_gradient(
 
     Returns the largest relative error. Takes 20 evaluations of the energy per coordinate.
     """
-    number("tolerance", tolerance, 0.0, open_low=True)
+    tolerance = number("tolerance", tolerance, 0.0, open_low=True)
+    integer("seed", seed, 0)
+    if not isinstance(model, PythonPotential):
+        check_model(model)
     at = np.random.default_rng(seed).normal(0.0, 0.5, dim_of(model)) if theta is None else point(model, theta)
     potential = _potential(model, energy, rows)
     given = model.gradient(at, rows) if isinstance(model, PythonPotential) else gradient_of(model, at, rows)

@@ -15,6 +15,8 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
+from sgmcmc.checks import any_array, show
+
 __all__ = ["as_gradient", "check_energy_form", "fills_out", "probe"]
 
 _FORMS = {
@@ -23,6 +25,7 @@ _FORMS = {
 }
 _SHAPE_WORDS = ("broadcast", "aligned", "mismatch")  # of NumPy's messages about shapes that do not fit
 _PROBE_DIM = 10_000  # beyond this a compiled function's loops would take seconds as plain Python
+_PROBE_ROOM = 10**8  # beyond this one look takes gigabytes
 
 
 def fills_out(function: Callable[..., Any], with_data: bool) -> bool:
@@ -50,7 +53,7 @@ def check_energy_form(function: Callable[..., Any], with_data: bool) -> None:
 
 def _parameters(name: str, function: Callable[..., Any]) -> list[str]:
     if not callable(function):
-        raise TypeError(f"{name}={function!r} is not a function")
+        raise TypeError(f"{name}={show(function)} is not a function; give one")
     target = function.py_func if isinstance(function, Dispatcher) else function
     found = inspect.signature(target).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in found):
@@ -63,7 +66,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[str]:
 def probe(function: Callable[..., Any], fills: bool, dim: int, data: Any, n_rows: int) -> None:
     """Call the function once at θ = 0, on the first and the last row, and refuse what cannot be a gradient."""
     compiled = isinstance(function, Dispatcher)
-    if compiled and dim > _PROBE_DIM:
+    if dim > (_PROBE_DIM if compiled else _PROBE_ROOM):
         return
     callee = _plain(function, {}) if compiled else function
     out, rows = np.zeros(dim), np.unique([0, max(n_rows - 1, 0)])
@@ -93,7 +96,7 @@ def as_gradient(result: Any, dim: int) -> NDArray[Any]:
     """What a returning gradient function returned, if it is one real number per coordinate."""
     if result is None:
         raise TypeError("gradient returned None; return the gradient, or take one more parameter, out, and fill it")
-    array = np.asarray(result)
+    array = any_array("what gradient returned", result)
     if array.dtype.kind not in "fiu":
         raise TypeError(
             f"gradient returned {type(result).__name__} of dtype {array.dtype}; return an array of real numbers"

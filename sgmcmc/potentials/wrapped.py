@@ -11,7 +11,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike, NDArray
 
-from sgmcmc.checks import integer, is_mapped, mapped_floats
+from sgmcmc.checks import any_array, integer, is_mapped, mapped_floats, show
 from sgmcmc.dispatch import implements
 from sgmcmc.kernels import fingerprint, kernel
 from sgmcmc.parameters import Layout, Parameters
@@ -261,7 +261,7 @@ def _arrays(data: Any) -> Any:
 
 
 def _array(name: str, value: Any) -> Any:
-    array = np.asarray(None if isinstance(value, list | tuple | dict | str) else value)
+    array = any_array(name, None if isinstance(value, list | tuple | dict | str) else value)
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"{name} is a {type(value).__name__}; give an array of numbers, or a tuple of arrays and numbers"
@@ -276,7 +276,7 @@ def _array(name: str, value: Any) -> Any:
 def _count_rows(data: Any, n_rows: int | None) -> int:
     if data is None:
         if n_rows is not None:
-            raise ValueError(f"n_rows={n_rows!r} was given without data; leave n_rows=None")
+            raise ValueError(f"n_rows={show(n_rows)} was given without data; leave n_rows=None")
         return 0
     if n_rows is not None:
         return integer("n_rows", n_rows, 1)

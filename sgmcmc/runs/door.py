@@ -25,14 +25,14 @@ from sgmcmc.samplers import Sampler, precision
 from sgmcmc.threads import usable_cores
 from sgmcmc.trace import Trace
 
-__all__ = ["Place", "as_keep", "as_place", "as_seed", "as_settings"]
+__all__ = ["Place", "as_keep", "as_place", "as_seed", "as_settings", "check_progress"]
 
 
 def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> Settings:
     """The arguments of `sample` that say what is drawn."""
     if not isinstance(sampler, Sampler):
         raise TypeError(
-            f"sampler={sampler!r} is not a Sampler; give SGLD(...), SGHMC(...), SGNHT(...), SGMGT(...) or SGMGTD(...)"
+            f"sampler={checks.show(sampler)} is not a Sampler; give SGLD(...), SGHMC(...), SGNHT(...), SGMGT(...) or SGMGTD(...)"
         )
     checks.one_of("device", given["device"], ("cpu", "cuda", "auto"))
     chosen, why = _device(given["device"], model)
@@ -89,13 +89,23 @@ def _check_mapped(part: Any, kind: Any) -> None:
             )
 
 
+def check_progress(progress: Any) -> None:
+    """A bar, none, or a function."""
+    if not isinstance(progress, bool | np.bool_) and not callable(progress):
+        raise TypeError(f"progress={checks.show(progress)} is neither True nor False nor a function")
+
+
 def as_seed(seed: Any, init: Any, saved: int | None = None) -> int:
     """The seed given, or the one of the run that is gone on with, or a new one."""
     if seed is not None:
         return checks.integer("seed", seed, 0, 2**64 - 1)
     if saved is not None:
         return saved
-    return int(init.info["seed"]) if isinstance(init, Trace) else secrets.randbits(64)
+    if not isinstance(init, Trace):
+        return secrets.randbits(64)
+    if "seed" not in init.info:
+        raise ValueError("init is a trace without a seed in its info; give seed= the one of its run")
+    return checks.integer("seed", init.info["seed"], 0, 2**64 - 1)
 
 
 def as_keep(keep: Any, theta: NDArray[Any]) -> Keep:
@@ -107,7 +117,7 @@ def as_keep(keep: Any, theta: NDArray[Any]) -> Keep:
         return KeepMoments()
     if not callable(keep):
         raise TypeError(
-            f"keep={keep!r} cannot be called; give a function of theta, 'moments', or None for theta itself"
+            f"keep={checks.show(keep)} cannot be called; give a function of theta, 'moments', or None for theta itself"
         )
     return _keep_function(keep, theta)
 
@@ -146,14 +156,16 @@ def as_place(checkpoint: Any, every: Any, resume: Any, out: Any, executor: Any, 
     """The arguments of `sample` that do not change what is drawn."""
     paths = {name: _path(name, value) for name, value in (("checkpoint", checkpoint), ("out", out))}
     if not isinstance(resume, bool | np.bool_):
-        raise TypeError(f"resume={resume!r} is neither True nor False")
+        raise TypeError(f"resume={checks.show(resume)} is neither True nor False")
     if resume and checkpoint is None:
         raise ValueError("resume=True was given without a checkpoint; give checkpoint='run.npz', or leave resume out")
     if paths["out"] is not None and isinstance(keep, str):
-        raise ValueError(f"out={out!r} was given, but keep={keep!r} keeps no draws; leave out= or keep= out")
+        raise ValueError(
+            f"out={checks.show(out)} was given, but keep={checks.show(keep)} keeps no draws; leave out= or keep= out"
+        )
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise TypeError(
-            f"executor={executor!r} has no submit; give a concurrent.futures.Executor, such as client.get_executor()"
+            f"executor={checks.show(executor)} has no submit; give a concurrent.futures.Executor, such as client.get_executor()"
         )
     if executor is not None and device != "cpu":
         raise ValueError(f"device={device!r} was given with an executor, whose workers use the CPU; leave device='cpu'")
@@ -165,10 +177,12 @@ def _path(name: str, value: Any) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, str | os.PathLike):
-        raise TypeError(f"{name}={value!r} is not the name of a file; give a text or a path")
+        raise TypeError(f"{name}={checks.show(value)} is not the name of a file; give a text or a path")
     path = Path(os.fspath(value)).absolute()
     if name == "out" and path.suffix != ".npy":
-        raise ValueError(f"out={value!r} will hold an array for np.load; give a name that ends in .npy")
+        raise ValueError(f"out={checks.show(value)} will hold an array for np.load; give a name that ends in .npy")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{name}={value!r} is in a folder that is not there; make {path.parent} first")
+        raise FileNotFoundError(
+            f"{name}={checks.show(value)} is in a folder that is not there; make {path.parent} first"
+        )
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -75,13 +76,26 @@ def open_keeping(
         checkpoint = Checkpoint(place.checkpoint, place.every, known, chains, file)
     try:
         _begin(settings, chains, file, checkpoint, saved)
-        sink = InMemory(np.empty(shape, keep.dtype), numbers) if file is None else file
+        sink = InMemory(_memory(shape, keep.dtype), numbers) if file is None else file
         direct = type(keep) is Keep and file is None and place.executor is None
         recorder = None if direct else Recorder(keep, sink)
         yield Keeping(settings, place, keep, chains, sink, recorder, file, checkpoint)
     finally:
         if file is not None:
             file.close()
+
+
+def _memory(shape: tuple[int, int, int], kind: Any) -> NDArray[Any]:
+    """Memory for all draws, or a word on how much it would be."""
+    try:
+        return np.empty(shape, kind)
+    except (MemoryError, ValueError) as error:  # ValueError: more than an address can tell
+        chains, draws, size = shape
+        gigabytes = math.prod(shape) * np.dtype(kind).itemsize / 2**30
+        raise ValueError(
+            f"draws={draws} of chains={chains} with {size} coordinates need {gigabytes:.3g} GiB, more than there is; ask for "
+            "fewer draws (a larger thin= keeps the length of the run), dtype=np.float32, a file (out=) or keep='moments'"
+        ) from error
 
 
 def _file(place: Place, keep: Keep, shape: tuple[int, int, int], numbers: list[int]) -> DrawFile | None:

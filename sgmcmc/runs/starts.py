@@ -64,7 +64,22 @@ def last_step(trace: Trace) -> int:
     missing = [name for name in (*State._fields, "step", "before") if name not in trace.final]
     if missing:
         raise ValueError(f"init is a trace without {missing[0]!r} in its final state; give one that sample returned")
-    return int(np.max(trace.final["step"]))
+    steps, before = (np.asarray(trace.final[name]) for name in ("step", "before"))
+    if steps.dtype.kind not in "iu" or steps.shape != (trace.chains,) or steps.min() < 0 or steps.max() >= 2**62:
+        raise ValueError("init is a trace whose final['step'] is no count of steps for each chain; give one of sample")
+    if before.dtype.kind != "f" or before.shape != (trace.chains,) or not (before >= 0.0).all():
+        raise ValueError("init is a trace whose final['before'] is no step size for each chain; give one of sample")
+    return int(steps.max())
+
+
+def _last_arrays(trace: Trace, name: str) -> NDArray[Any]:
+    array = np.asarray(trace.final[name])
+    if array.dtype.kind != "f" or array.ndim != 2 or len(array) != trace.chains or not np.isfinite(array).all():
+        raise ValueError(
+            f"init is a trace whose final[{name!r}] has shape {array.shape} and dtype {array.dtype}; give finite floats, a "
+            "row per chain, as sample leaves them"
+        )
+    return array
 
 
 def _continue(
@@ -75,15 +90,16 @@ def _continue(
     After Ctrl-C they ended in different steps: those behind catch up with the furthest before anything is recorded.
     """
     final = trace.final
-    n, size = np.shape(final["theta"])
-    if n != chains or size != dim or final["theta"].dtype != np.dtype(kind):
+    arrays = State(*(_last_arrays(trace, name) for name in State._fields))
+    n, size = arrays.theta.shape
+    if n != chains or size != dim or arrays.theta.dtype != np.dtype(kind):
         raise ValueError(
             f"init is a trace of {n} chains, {size} coordinates and dtype "
-            f"{final['theta'].dtype}; the run has chains={chains}, {dim} coordinates and dtype {np.dtype(kind)}"
+            f"{arrays.theta.dtype}; the run has chains={chains}, {dim} coordinates and dtype {np.dtype(kind)}"
         )
     result = []
     for i, number in enumerate(trace.chain_numbers):
-        state = State(*(np.array(final[name][i], dtype=kind) for name in State._fields))
+        state = State(*(np.array(a[i], dtype=kind) for a in arrays))
         if not sampler.fits(state):
             raise ValueError(
                 f"init is a trace of {trace.info.get('sampler')}, whose state {sampler!r} cannot go on from"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -28,8 +27,7 @@ class Watch:
 
 def _busy() -> tuple[float, float]:
     """Seconds of processor time: of everybody, and of this process with its children."""
-    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    own = sum(u.ru_utime + u.ru_stime for u in usage)
+    own = sum(os.times()[:4])  # user and system, of this process and of its children that have ended
     try:
         fields = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):
@@ -57,8 +55,16 @@ def timed(
 
 def peak_megabytes() -> float:
     """The largest resident memory of this process so far, or since `forget_peak`."""
+    return _status("VmHWM") or _largest_so_far()
+
+
+def _largest_so_far() -> float:
+    try:
+        import resource  # not on Windows, where nobody tells
+    except ImportError:
+        return float("nan")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return _status("VmHWM") or (peak / 2**20 if sys.platform == "darwin" else peak / 2**10)
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
 
 def resident_megabytes() -> float:
