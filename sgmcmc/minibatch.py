@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sgmcmc import checks
 from sgmcmc.dispatch import LOOP, implements, open_function
-from sgmcmc.rng import MINIBATCH, fill_integers, integer_below
+from sgmcmc.rng import MINIBATCH, fill_integers, fill_integers_of_steps, integer_below
 
 __all__ = ["Blocks", "EpochShuffle", "FullData", "WithReplacement", "WithoutReplacement", "as_minibatch", "choose"]
 
@@ -59,6 +59,8 @@ class Blocks(NamedTuple):
     window: int = 64
     size: int = 0  # the batch size; `sample` fills it in
 
+
+AHEAD = 1024  # rows that are chosen at once, if a step has few
 
 Minibatch = FullData | WithReplacement | WithoutReplacement | EpochShuffle | Blocks
 _KINDS: dict[str, Any] = {
@@ -116,6 +118,13 @@ def memory(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
     return np.full(needed if kept else 0, -1, np.int64)
 
 
+def lookahead(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
+    """`memory`, or room for the rows of many steps to come: those of one step are too few to fill a processor's vectors."""
+    if not isinstance(minibatch, WithReplacement) or minibatch.size > AHEAD // 8 or n_rows > 2**32:
+        return memory(minibatch, n_rows)
+    return np.full(AHEAD // minibatch.size * minibatch.size + 1, -1, np.int64)
+
+
 @open_function(inline=False, fastmath=LOOP)
 def choose(minibatch, n_rows, stream, step, memory, rows):
     """Write the rows of this step into `rows`."""
@@ -127,6 +136,20 @@ def _(minibatch, n_rows, stream, step, memory, rows):
 
 
 @implements(choose, WithReplacement)
+def _(minibatch, n_rows, stream, step, memory, rows):
+    last = memory.size - 1
+    if last < rows.size:
+        fill_integers(rows, n_rows, stream, step, MINIBATCH)
+        return
+    ahead = step - memory[last]  # at the end stands the first step whose rows are there, or −1
+    if memory[last] < 0 or ahead < 0 or (ahead + 1) * rows.size > last:
+        fill_integers_of_steps(memory[:last], rows.size, n_rows, stream, step, MINIBATCH)
+        memory[last], ahead = step, step - step
+    for i in range(rows.size):
+        rows[i] = memory[ahead * rows.size + i]
+
+
+@implements(choose, WithReplacement, device=True)
 def _(minibatch, n_rows, stream, step, memory, rows):
     fill_integers(rows, n_rows, stream, step, MINIBATCH)
 

@@ -25,7 +25,7 @@ from sgmcmc.philox import (
     stream,
     words,
 )
-from sgmcmc.variates import fill_integers, integer_below, log_gamma_attempt, log_gamma_variate
+from sgmcmc.variates import fill_integers, fill_integers_of_steps, integer_below, log_gamma_attempt, log_gamma_variate
 
 __all__ = [
     "GRADIENT_NOISE",
@@ -41,6 +41,7 @@ __all__ = [
     "Row",
     "Stream",
     "fill_integers",
+    "fill_integers_of_steps",
     "fill_normals",
     "integer_below",
     "log_gamma_attempt",

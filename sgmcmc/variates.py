@@ -11,8 +11,9 @@ from sgmcmc.elementary import log, log1p
 from sgmcmc.floats import constants
 from sgmcmc.normals import normal_pair, uniform, unit
 from sgmcmc.philox import words
+from sgmcmc.stack import ROOM, room
 
-__all__ = ["fill_integers", "integer_below", "log_gamma_attempt", "log_gamma_variate"]
+__all__ = ["fill_integers", "fill_integers_of_steps", "integer_below", "log_gamma_attempt", "log_gamma_variate"]
 
 _LOW, _32, _ALL = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE, _TWO_32 = np.uint64(1), np.uint64(1 << 32)
@@ -44,6 +45,42 @@ def _fill_narrow(out: Any, n: Any, stream: Any, step: Any, purpose: Any) -> Any:
     for i in range(out.size):
         if out[i] < 0 or i >= 4 * (out.size // 4):
             out[i] = _narrow_at(i, n, surplus, stream, step, purpose)
+
+
+@loop
+def fill_integers_of_steps(out: Any, size: Any, n: Any, stream: Any, step: Any, purpose: Any) -> Any:
+    """What `fill_integers` puts into `size` places in each of the steps step, step + 1, …, one after the other; n <= 2^32."""
+    m, steps, word = np.uint64(n), out.size // size, np.uint32(0)
+    surplus = (_TWO_32 - m) % m
+    w0, w1, w2, w3 = room(word), room(word), room(word), room(word)
+    for low in range(0, steps, ROOM):
+        count, start = min(ROOM, steps - low), np.uint64(step) + np.uint64(low)
+        for c in range(0, size, 4):
+            _words_of_steps(count, stream, start, c // 4, purpose, w0, w1, w2, w3)
+            for i in range(count):
+                place = (low + i) * size + c
+                out[place] = _narrow(w0[i], m, surplus)
+                if c + 1 < size:
+                    out[place + 1] = _narrow(w1[i], m, surplus)
+                if c + 2 < size:
+                    out[place + 2] = _narrow(w2[i], m, surplus)
+                if c + 3 < size:
+                    out[place + 3] = _narrow(w3[i], m, surplus)
+    rejected = 0
+    for k in range(steps * size):
+        rejected += np.int64(out[k] < 0)
+    if rejected > 0:
+        for k in range(steps * size):
+            if out[k] < 0:
+                out[k] = _narrow_at(k % size, m, surplus, stream, step + k // size, purpose)
+
+
+@loop(apart=True, inline=True)
+def _words_of_steps(
+    count: Any, stream: Any, step: Any, index: Any, purpose: Any, w0: Any, w1: Any, w2: Any, w3: Any
+) -> Any:
+    for i in range(count):
+        w0[i], w1[i], w2[i], w3[i] = words(stream, step + np.uint64(i), index, purpose, 0)
 
 
 @leaf

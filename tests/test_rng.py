@@ -51,6 +51,11 @@ def fill_integers(out, n, stream, step, purpose):
 
 
 @numba.njit(error_model="numpy", fastmath=set(LOOP))
+def fill_integers_of_steps(out, size, n, stream, step, purpose):
+    rng.fill_integers_of_steps(out, size, n, stream, step, purpose)
+
+
+@numba.njit(error_model="numpy", fastmath=set(LOOP))
 def fill_gammas(out, shape, stream, step, purpose):
     for i in range(out.size):
         out[i] = rng.log_gamma_variate(shape, stream, step, i, purpose)
@@ -78,6 +83,16 @@ def integers(size, n, stream, step=0):
     out = np.full(size, -1, np.int64)
     fill_integers(out, n, stream, step, rng.MINIBATCH)
     return out
+
+
+@pytest.mark.parametrize(("size", "n"), [(1, 10), (6, 1000), (16, 3_000_000_000), (64, 2**32), (16, 2**31 + 1)])
+def test_rows_of_many_steps_at_once_are_those_of_each_step(size, n):
+    steps, first, own = 70, 2**33 + 5, rng.stream(3, 4)
+    together = np.full(steps * size, -7, np.int64)
+    fill_integers_of_steps(together, size, n, own, first, rng.MINIBATCH)
+    alone = np.stack([integers(size, n, own, first + s) for s in range(steps)])
+    np.testing.assert_array_equal(together.reshape(steps, size), alone)
+    assert (np.diff(alone, axis=0) != 0).any()  # steps differ, so that a wrong step would be seen
 
 
 # ---------------------------------------------------------------------------------------------------------- the address

@@ -22,13 +22,14 @@ from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.python import is_finite
 from sgmcmc.engines.recording import Recorder, Tally
 from sgmcmc.integrators import Dynamics, State
-from sgmcmc.minibatch import memory, row_buffer
+from sgmcmc.minibatch import lookahead, row_buffer
 from sgmcmc.rng import Stream
 from sgmcmc.update import noise_buffers
 
 __all__ = ["Chain", "Group", "Job", "Saver", "Task", "groups", "run", "split"]
 
 CHUNK_SECONDS = 0.15
+STRETCH_SECONDS = 0.02
 
 
 @dataclass
@@ -72,7 +73,7 @@ class Job:
             np.zeros(dim, self.dtype),
             np.zeros((1, dim if g.noise > 0.0 else 0), self.dtype),
             row_buffer(g.minibatch, g.n_rows),
-            memory(g.minibatch, g.n_rows),
+            lookahead(g.minibatch, g.n_rows),
             chain.origin,
             chain.sums,
         )
@@ -224,9 +225,16 @@ class Task:
         """Every chain a chunk further; gives back how many steps that were."""
         raise NotImplementedError
 
+    def stretch(self) -> int:
+        """Chunks for a while: the first are so short that to report each would take longer than to run it."""
+        begin, done = time.perf_counter(), self.chunk()
+        while self.steps_left and time.perf_counter() - begin < STRETCH_SECONDS:
+            done += self.chunk()
+        return done
+
     def launch(self, pool: ThreadPoolExecutor) -> Future[Any]:
-        """Set a chunk going."""
-        return pool.submit(self.chunk)
+        """Set a chunk going, or a few."""
+        return pool.submit(self.stretch)
 
     def receive(self, future: Future[Any]) -> int:
         """A chunk is done; gives back how many steps that were."""
