@@ -19,9 +19,11 @@ from scipy.optimize import brentq
 from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
 from scipy.stats import multivariate_normal, norm
 
+import sgmcmc as sg
 from sgmcmc import priors
 from sgmcmc.models import FiveWell, Gaussian, GaussianMixture, LinearRegression, LogisticRegression, SoftmaxRegression
 from sgmcmc.potentials import check_gradient, estimate, full_energy, full_gradient
+from sgmcmc.samplers import in_precision
 
 RNG = np.random.default_rng(20240)
 N, D, K = 43, 7, 5  # none a multiple of 4, so that remainders of unrolled loops are used
@@ -509,3 +511,25 @@ def test_room_on_the_stack_is_an_array_in_python_too():
     for kind in (np.float32, np.float64):
         assert room(kind(1.0)).dtype == kind
         assert room(kind(1.0)).shape == (ROOM,)
+
+
+@pytest.mark.parametrize("make", [LogisticRegression, LinearRegression])
+def test_data_in_single_precision_are_kept_so_and_a_run_in_it_copies_nothing(make):
+    single = make(X.astype(np.float32), BINARY.astype(np.float32))
+    double = make(X.astype(np.float32).astype(np.float64), BINARY)
+    assert in_precision(single, np.float32).X is single.X
+    assert in_precision(double, np.float32).X is not double.X  # what the test would see
+    theta = np.linspace(-1.0, 1.0, X.shape[1])
+    np.testing.assert_allclose(single.gradient(theta), double.gradient(theta), rtol=1e-12)
+    assert single.energy(theta) == pytest.approx(double.energy(theta), rel=1e-12)
+    options = {
+        "draws": 20,
+        "warmup": 0,
+        "chains": 1,
+        "batch_size": 4,
+        "seed": 1,
+        "dtype": np.float32,
+        "progress": False,
+    }
+    runs = [sg.sample(model, sg.SGNHT(1e-2), **options).draws for model in (single, double)]
+    np.testing.assert_array_equal(*runs)

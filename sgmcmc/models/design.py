@@ -56,7 +56,7 @@ def coefficient_names(X: Any, names: Sequence[str] | None, intercept: bool) -> t
 
 
 def design(X: Any, intercept: bool, standardise: bool) -> tuple[NDArray[np.float64], Columns]:
-    """The design matrix in C order, and how to make it of new rows. A memory-mapped one stays in its file."""
+    """The design matrix in C order, and how to make it of new rows. float32 stays float32, a memory-mapped one in its file."""
     mapped = mapped_floats("X", X)
     raw = _matrix(X) if mapped is None else mapped
     for name, flag in (("intercept", intercept), ("standardise", standardise)):
@@ -79,7 +79,12 @@ def design(X: Any, intercept: bool, standardise: bool) -> tuple[NDArray[np.float
                 "leave them out, and use intercept=True for a column of ones"
             )
     columns = Columns(shift, scale, int(intercept))
-    return np.ascontiguousarray(columns.apply(raw)), columns
+    return np.ascontiguousarray(columns.apply(raw), dtype=_precision(X)), columns
+
+
+def _precision(values: Any) -> Any:
+    """float32 stays float32: to convert a large data set for every run would take as long as the run."""
+    return np.float32 if getattr(values, "dtype", None) == np.float32 else np.float64
 
 
 def _matrix(X: Any) -> NDArray[np.float64]:
@@ -90,9 +95,9 @@ def _matrix(X: Any) -> NDArray[np.float64]:
 
 
 def responses(y: Any, n_rows: int) -> NDArray[np.float64]:
-    """One finite number per row."""
+    """One finite number per row; float32 stays float32."""
     mapped = mapped_floats("y", y)
-    array = finite_array("y", y, ndim=1) if mapped is None else mapped
+    array = finite_array("y", y, ndim=1).astype(_precision(y), copy=False) if mapped is None else mapped
     if array.size != n_rows:
         raise ValueError(f"y has {array.size} value(s) for {n_rows} row(s) of X; give one per row")
     return array
