@@ -65,7 +65,7 @@ def test_ci_runs_exactly_the_commands_of_the_readme_and_of_the_page_on_gpus():
     commands = [line for page in pages for block in blocks(page, "sh") for line in block.splitlines()]
     in_ci = re.findall(r"^in_a_fresh_copy '(.*)'$", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)
     assert in_ci == commands
-    assert len(commands) == 3
+    assert len(commands) == 4
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
