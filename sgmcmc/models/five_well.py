@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sgmcmc.dispatch import implements, leaf
 from sgmcmc.elementary import exp, sin_cos_turns
-from sgmcmc.potentials import Model, add_energy, add_gradient
+from sgmcmc.potentials import Model, add_energy, add_gradient, fill_gradients
 
 __all__ = ["FiveWell"]
 
@@ -86,11 +86,23 @@ def _series(theta: Any) -> Any:
     return odd + even, slope_odd + slope_even
 
 
+@leaf
+def _slope(theta: Any) -> Any:
+    """U' = (3/2) θ − (3/2) exp(−S) S' with S' = (π/4) dS/dφ."""
+    s, slope = _series(theta)
+    return 1.5 * (theta - exp(-s) * (_QUARTER_PI * slope))
+
+
 @implements(add_gradient, FiveWell)
 def _(model: Any, theta: Any, rows: Any, out: Any) -> None:
-    s, slope = _series(theta[0])
-    # U' = (3/2) θ − (3/2) exp(−S) S',  S' = (π/4) dS/dφ
-    out[0] += 1.5 * (theta[0] - exp(-s) * (_QUARTER_PI * slope))
+    out[0] += _slope(theta[0])
+
+
+@implements(fill_gradients, FiveWell)
+def _(model: Any, theta: Any, scratch: Any, out: Any) -> None:
+    chains, slopes = theta[0], out[0]
+    for i in range(chains.size):
+        slopes[i] = _slope(chains[i])
 
 
 @implements(add_energy, FiveWell)
