@@ -172,24 +172,30 @@ def run_tasks(
     """
     if len(tasks) == 0:
         return
-    import multiprocessing
-
     from tqdm import tqdm
-
-    from sgmcmc.threads import usable_cores
 
     files = [None if keep is None else keep / f"{_task_key(function, task)}.pickle" for task in tasks]
     kept = {k: file for k, file in enumerate(files) if file is not None and file.exists()}
     missing = [k for k in range(len(tasks)) if k not in kept]
-    workers = max(1, min(usable_cores(), len(missing)))
-    context = multiprocessing.get_context("spawn")
-    with _one_thread(), ProcessPoolExecutor(workers, context) as pool:
-        futures = {k: pool.submit(_quietly, function, tasks[k], files[k]) for k in missing}
-        try:
-            for k in tqdm(range(len(tasks)), desc=label, unit="run", disable=not progress, smoothing=0.0):
-                yield pickle.loads(kept[k].read_bytes()) if k in kept else futures[k].result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with _one_thread():
+        futures = {k: _workers().submit(_quietly, function, tasks[k], files[k]) for k in missing}
+    try:
+        for k in tqdm(range(len(tasks)), desc=label, unit="run", disable=not progress, smoothing=0.0):
+            yield pickle.loads(kept[k].read_bytes()) if k in kept else futures[k].result()
+    except BaseException:
+        _workers().shutdown(wait=False, cancel_futures=True)
+        _workers.cache_clear()
+        raise
+
+
+@cache
+def _workers() -> ProcessPoolExecutor:
+    """One process per core, for as long as this one lives: to start them takes seconds, and tuning has dozens of stages."""
+    import multiprocessing
+
+    from sgmcmc.threads import usable_cores
+
+    return ProcessPoolExecutor(usable_cores(), multiprocessing.get_context("spawn"))
 
 
 def unfinished(out: Path, name: str) -> Path:
