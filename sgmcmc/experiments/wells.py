@@ -9,6 +9,7 @@ within each well far too narrow. The published claim is 1, 3 and 5 wells for SGN
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +108,6 @@ def _sgmgtd(
 
 def contestants() -> list[Contestant]:
     """Every sampler with the ranges of its own parameters; the published a = 2 form beside the smooth one."""
-    from functools import partial
-
     h, friction, gamma, c, period = (0.003, 0.3), (0.1, 10.0), (0.1, 10.0), (0.1, 10.0), (5.0, 5000.0)
     found = [
         Contestant("SGLD", _sgld, {"step_size": (3e-4, 0.1)}),
@@ -211,9 +210,9 @@ def wasserstein(draws: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return distance
 
 
-def score(contestant: Contestant, setting: dict[str, float], stage: int) -> float:
+def score(contestant: Contestant, setting: dict[str, float], stage: int, steps: int = STEPS) -> float:
     """Mean total variation of a few chains; the seeds are not those of the results."""
-    draws = draws_of(contestant.sampler(setting), 4 if stage == 0 else 16, 1000 + stage)
+    draws = draws_of(contestant.sampler(setting), 4 if stage == 0 else 16, 1000 + stage, steps)
     return float(total_variation(bin_shares(draws)).mean())
 
 
@@ -259,7 +258,8 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True) -> dict[st
 
     begin, keep = time.perf_counter(), unfinished(out, "wells")
     budget, seeds, steps = (4, 8, STEPS) if quick else (64, 20, STEPS)
-    winners, tried = tune(contestants(), score, budget, seed, "wells", progress, keep, heirs)
+    judge = partial(score, steps=STEPS // 4) if quick else score
+    winners, tried = tune(contestants(), judge, budget, seed, "wells", progress, keep, heirs)
     out.mkdir(parents=True, exist_ok=True)
     tried.to_csv(out / "wells-tuning.csv", index=False)
     results = list(run_tasks(result, [(w, seeds, steps, seed) for w in winners], "wells, fresh seeds", progress, keep))
