@@ -11,13 +11,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from sgmcmc.adapters.autodiff import (
     AutodiffPotential,
+    arrange,
     build,
     check_arguments,
-    check_layout,
     computing_dtype,
     count_rows,
 )
-from sgmcmc.adapters.layout import Layout
+from sgmcmc.parameters import Layout
 
 __all__ = ["JaxDensity", "from_jax"]
 
@@ -49,9 +49,9 @@ def from_jax(
     check_arguments(log_density, log_prior, prior, data, whole)
     kind = computing_dtype(dtype)
     leaves, tree = jax.tree_util.tree_flatten_with_path(parameters)
-    names = [jax.tree_util.keystr(path, simple=True, separator=".") if path else "theta" for path, _ in leaves]
+    names = _names([path for path, _ in leaves])
     values = [_floats(name, leaf) for name, (_, leaf) in zip(names, leaves, strict=True)]
-    layout = check_layout(Layout(tuple(names), tuple(value.shape for value in values)))
+    layout = arrange(names, [value.shape for value in values])
     arrays = jax.tree_util.tree_map(np.asarray, data)
     shapes = [(f"data{jax.tree_util.keystr(p)}", a.shape) for p, a in jax.tree_util.tree_flatten_with_path(arrays)[0]]
     n_rows = 0 if data is None else count_rows(shapes)
@@ -147,6 +147,14 @@ def _jax() -> Any:
     except ImportError as error:
         raise ImportError('from_jax needs JAX; pip install "sgmcmc[jax]"') from error
     return jax
+
+
+def _names(paths: list[Any]) -> list[str]:
+    """``hidden.w``, or ``['hidden']['w']`` where two would be the same."""
+    keystr = _jax().tree_util.keystr
+    short = [keystr(path, simple=True, separator=".") if path else "theta" for path in paths]
+    clear = len(set(short)) == len(short) and all(name.strip() != "" for name in short)
+    return short if clear else [keystr(path) for path in paths]
 
 
 def _floats(name: str, leaf: Any) -> NDArray[Any]:
