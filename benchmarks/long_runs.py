@@ -51,8 +51,8 @@ sg.sample(model, sg.SGNHT(1e-4), draws=steps, keep="moments", **options)
 print(read() - before)
 """
 
-LENGTHS = {"function": (100, 400), "moments": (10, 100), "theta": (10, 60)}
-WORDS = {"function": "64 predictions (`keep=` a function)", "moments": '`keep="moments"`', "theta": "every θ, in memory"}
+LENGTHS = {"function": (100, 400), "moments": (100, 400), "theta": (15, 60)}
+WORDS = {"function": "64 numbers (`keep=` a function)", "moments": '`keep="moments"`', "theta": "every θ, in memory"}
 
 
 def fresh(code: str, *arguments: object) -> int:
@@ -94,9 +94,15 @@ def disk_table() -> str:
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder:
         place = os.stat(folder).st_dev
         ahead = Path(f"/sys/dev/block/{os.major(place)}:{os.minor(place)}/bdi/read_ahead_kb")
-        told = f"`read_ahead_kb` at {ahead.read_text().strip()}" if ahead.exists() else "a `read_ahead_kb` that we cannot see"
+        told = (
+            f"`read_ahead_kb` at {ahead.read_text().strip()}"
+            if ahead.exists()
+            else "a `read_ahead_kb` that we cannot see"
+        )
         size = 4 * ROWS * COLUMNS
-        lines = [f"{STEPS} steps of {BATCH} rows, which are {4 * STEPS * BATCH * COLUMNS / 1e6:.0f} MB, from a file of "]
+        lines = [
+            f"{STEPS} steps of {BATCH} rows, which are {4 * STEPS * BATCH * COLUMNS / 1e6:.0f} MB, from a file of "
+        ]
         lines[0] += f"{size / 1e6:.0f} MB that was not in memory, with {told}:"
         lines += ["", "| rows | read from the disk |", "|---|---|"]
         for rule in ("replacement", "blocks"):

@@ -111,9 +111,10 @@ class Trace(Pictures):
         if not isinstance(name, str):
             raise TypeError(f"name={name!r} is not a text; give the name of a parameter, or index trace.draws")
         try:
-            return self.layout.take(self.draws, name)
+            taken: NDArray[Any] = self.layout.take(self.draws, name)
         except ValueError as error:
             raise KeyError(str(error)) from None
+        return taken
 
     def __contains__(self, name: object) -> bool:
         return name in self.layout.axes or name in self.names

@@ -98,7 +98,9 @@ def test_names_made_one_by_one_are_those_made_all_at_once_and_are_found_again(de
         names[len(names)]
 
 
-@pytest.mark.parametrize("wrong", ["w", "w[2,0]", "w[0]", "w[0,0,0]", "w[00,0]", "w[-1,0]", "w[0,0", "w[٠,0]", "v", "", 3])
+@pytest.mark.parametrize(
+    "wrong", ["w", "w[2,0]", "w[0]", "w[0,0,0]", "w[00,0]", "w[-1,0]", "w[0,0", "w[٠,0]", "v", "", 3]
+)
 def test_what_is_no_name_is_not_found(wrong):
     names = Layout.read({"w": (2, 3), "b": ()}).names
     assert wrong not in names
