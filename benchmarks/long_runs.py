@@ -20,7 +20,7 @@ import numpy as np
 ROWS, COLUMNS, BATCH, STEPS = 1_000_000, 100, 100, 655
 
 MEMORY = """
-import resource, sys
+import sys
 import numpy as np
 import sgmcmc as sg
 
@@ -28,7 +28,8 @@ dim, draws, kept = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 keep = {"function": {"keep": lambda theta: theta[:64] + theta[64:128]}, "moments": {"keep": "moments"}, "theta": {}}[kept]
 model = sg.Potential(lambda theta: theta, dim=dim)
 sg.sample(model, sg.SGNHT(0.01), draws=draws, warmup=0, chains=1, seed=1, dtype=np.float32, progress=False, **keep)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+status = open("/proc/self/status").read()  # not ru_maxrss: that begins with the peak of the process that started this one
+print(int(status.split("VmHWM:")[1].split()[0]) * 1024)
 """
 
 DISK = """

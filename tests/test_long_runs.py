@@ -20,7 +20,7 @@ def script():
     return module
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units elsewhere")
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 @pytest.mark.parametrize("kept", ["function", "moments", "theta"])
 def test_peak_memory_grows_with_the_length_only_where_every_draw_is_kept(script, kept):
     draws = (LONG - SHORT) * DIM * 4
