@@ -324,6 +324,55 @@ def test_keys_of_a_dictionary_that_are_no_texts_come_back_as_they_were():
         sg.from_torch(lambda t: t[0].sum() + t["0"].sum(), {0: torch.zeros(2), "0": torch.zeros(2)})
 
 
+# ---- checkpoints -------------------------------------------------------------------------------------------------------
+
+
+def squares(side, factor=1.0, shift=0.0, **options):
+    """A model that differs from the first one in one fact."""
+    return side.make(
+        lambda w, batch: -factor * ((batch - w[0]) ** 2), side.array(START[:1]), side.array(X[:, 0] + shift), **options
+    )
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_checkpoint_of_another_function_data_or_prior_is_refused(library, tmp_path):
+    side = SIDES[library]
+    options = {"draws": 5, "warmup": 0, "chains": 1, "seed": 1, "progress": False}
+    options |= {"checkpoint": tmp_path / "run.npz", "resume": True}
+    trace = sg.sample(squares(side), sg.SGHMC(0.1), **options)
+    again = sg.sample(squares(side), sg.SGHMC(0.1), **options)
+    assert np.array_equal(again.draws, trace.draws)
+    others = {
+        "model.log_density": squares(side, factor=2.0),
+        "model.data": squares(side, shift=1.0),
+        "model.log_prior": squares(side, log_prior=side.square),
+        "model.prior": squares(side, prior=sg.priors.Gaussian(1.0)),
+        "model.dtype": squares(side, dtype=np.float32),
+        "model.transforms": sg.constrained(squares(side), {"theta": Positive()}),
+    }
+    for name, other in others.items():
+        with pytest.raises(ValueError, match=f"belongs to another run: {name}"):
+            sg.sample(other, sg.SGHMC(0.1), **options)
+
+
+@needs("torch")
+def test_a_checkpoint_knows_what_a_module_keeps_fixed(tmp_path):
+    import torch
+
+    def model(fixed):
+        net = torch.nn.Linear(4, 1)
+        torch.nn.init.zeros_(net.weight)
+        net.bias = torch.nn.Parameter(torch.full((1,), fixed), requires_grad=False)
+        return sg.from_torch(lambda module, batch: -(module(batch)[:, 0] ** 2), net, X)
+
+    options = {"draws": 5, "warmup": 0, "chains": 1, "seed": 1, "progress": False}
+    options |= {"checkpoint": tmp_path / "run.npz", "resume": True}
+    trace = sg.sample(model(0.5), sg.SGHMC(0.01), **options)
+    assert np.array_equal(sg.sample(model(0.5), sg.SGHMC(0.01), **options).draws, trace.draws)
+    with pytest.raises(ValueError, match=r"belongs to another run: model\.fixed"):
+        sg.sample(model(0.6), sg.SGHMC(0.01), **options)
+
+
 # ---- JAX alone ---------------------------------------------------------------------------------------------------------
 
 LAYERS = {"hidden": {"b": np.zeros(3), "w": 0.1 * np.ones((4, 3))}, "out": [0.1 * np.ones(3)]}

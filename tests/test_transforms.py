@@ -270,6 +270,18 @@ def test_a_constrained_model_survives_a_pickle():
     assert "s: Positive" in repr(again)
 
 
+def test_a_checkpoint_of_other_bounds_or_of_another_model_inside_is_refused(tmp_path):
+    options = {"draws": 5, "warmup": 0, "chains": 1, "seed": 1, "progress": False}
+    options |= {"checkpoint": tmp_path / "run.npz", "resume": True}
+    built = sg.constrained(sg.Potential(lambda x: x, dim=1), {"s": Positive()})
+    trace = sg.sample(built, sg.SGHMC(0.1), **options)
+    assert np.array_equal(sg.sample(built, sg.SGHMC(0.1), **options).draws, trace.draws)
+    with pytest.raises(ValueError, match=r"another run: model\.transforms"):
+        sg.sample(sg.constrained(sg.Potential(lambda x: x, dim=1), {"s": Above(1.0)}), sg.SGHMC(0.1), **options)
+    with pytest.raises(ValueError, match=r"another run: model\.inner\.gradient_function"):
+        sg.sample(sg.constrained(sg.Potential(lambda x: 2 * x, dim=1), {"s": Positive()}), sg.SGHMC(0.1), **options)
+
+
 BAD = [
     (lambda: Bounded(1.0, 1.0), "high=1.0 is out of range; give a number above 1"),
     (lambda: Bounded(0.0, np.inf), "high=inf is out of range"),

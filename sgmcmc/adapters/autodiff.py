@@ -44,6 +44,9 @@ class Density(Protocol):
     def unflatten(self, vector: NDArray[Any]) -> Any:
         """The parameters of a vector; leading axes stay."""
 
+    def facts(self) -> dict[str, Any]:
+        """All that it depends on, by name: functions, NumPy arrays, texts."""
+
 
 class AutodiffPotential(PythonPotential):
     """A model whose log density JAX or PyTorch differentiates; made by `sgmcmc.from_jax` and `sgmcmc.from_torch`."""
@@ -84,6 +87,11 @@ class AutodiffPotential(PythonPotential):
             return super().energy_by(function, theta, rows)
         at, (chosen, weight) = point(self, theta), selection(self, rows)
         return float(self.density.value(at, chosen, weight) + _prior_energy(_Prior(self.prior), at))
+
+    def facts(self) -> dict[str, Any]:
+        """All that its draws depend on, by name: what a checkpoint knows it by."""
+        own = {"dim": self.dim, "n_rows": self.n_rows, "prior": self.prior, "parameters": repr(self.layout.axes)}
+        return own | self.density.facts()
 
     def __repr__(self) -> str:
         counted = f"{self.n_rows} rows, " if self.n_rows else ""

@@ -153,6 +153,10 @@ class Constrained(PythonPotential):
         full_gradient(self.inner, x.astype(np.float64), rows, float(weight), wide)
         return wide
 
+    def facts(self) -> dict[str, Any]:
+        """All that its draws depend on, by name: what a checkpoint knows it by."""
+        return {"transforms": repr(dict(zip(self.layout.axes, self.transforms, strict=True))), "inner": self.inner}
+
     def __repr__(self) -> str:
         bounds = ", ".join(f"{n}: {type(t).__name__}" for n, t in zip(self.layout.axes, self.transforms, strict=True))
         return f"<constrained ({bounds}): {self.inner!r}>"

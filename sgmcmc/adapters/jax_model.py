@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -90,6 +91,12 @@ class JaxDensity:
     def unflatten(self, vector: NDArray[Any]) -> Any:
         """The pytree, with NumPy arrays as leaves."""
         return self.tree.unflatten(self.layout.split(vector))
+
+    def facts(self) -> dict[str, Any]:
+        """All that it depends on, by name."""
+        functions = {"log_density": inspect.unwrap(self.function), "log_prior": inspect.unwrap(self.log_prior)}
+        leaves = tuple(_jax().tree_util.tree_leaves(self.data))
+        return functions | {"data": leaves, "form": str(self.tree), "whole": self.whole, "dtype": str(self.dtype)}
 
     def _call(self, which: int, theta: NDArray[Any], rows: NDArray[np.int64], weight: float) -> Any:
         kind = theta.dtype if self.dtype is None else self.dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -102,6 +103,16 @@ class TorchDensity:
         pieces = self.layout.split(_torch().from_numpy(np.array(vector)))
         return pieces[0] if _is_tensor(self.like) else dict(zip(self.keys, pieces, strict=True))
 
+    def facts(self) -> dict[str, Any]:
+        """All that it depends on, by name; of a module its structure and what stays as it is."""
+        functions = {"log_density": inspect.unwrap(self.function), "log_prior": inspect.unwrap(self.log_prior)}
+        tensors = () if self.data is None else tuple(_numpy(t) for _, t in _leaves("data", self.data))
+        known = functions | {"data": tensors, "whole": self.whole, "dtype": str(self.dtype)}
+        if not isinstance(self.like, _torch().nn.Module):
+            return known
+        fixed = _others(self.like, self.keys)
+        return known | {"module": repr(self.like), "fixed": tuple(_numpy(t) for t in fixed.values())}
+
     def _tensor(self, theta: NDArray[Any]) -> Any:
         kind = theta.dtype if self.dtype is None else self.dtype
         return _torch().from_numpy(theta.astype(kind)).to(self.device)
@@ -196,6 +207,12 @@ def _caller(module: Any, function: Callable[..., Any]) -> Any:
             return function(self.module, given)
 
     return Caller()
+
+
+def _numpy(tensor: Any) -> NDArray[Any]:
+    """A copy for NumPy, which has no bfloat16."""
+    here = tensor.detach().cpu()
+    return np.asarray((here.float() if here.dtype == _torch().bfloat16 else here).numpy())
 
 
 def _map(function: Callable[[Any], Any], tree: Any) -> Any:
