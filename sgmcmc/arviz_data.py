@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ def to_datatree(trace: Trace, model: Any, log_likelihood: bool, predictive: bool
     except ImportError as error:
         raise ImportError("to_arviz needs arviz-base and xarray; pip install sgmcmc[arviz]") from error
     model = trace.model if model is None else fitting(trace, model)
+    trace = _without_slashes(trace)
     dims, coords = _coordinates(trace.layout)
     groups: Groups = {"posterior": trace.layout.unpack(trace.draws)} | _of_model(trace, model)
     if log_likelihood:
@@ -41,6 +43,16 @@ def to_datatree(trace: Trace, model: Any, log_likelihood: bool, predictive: bool
         coords={"chain": trace.chain_numbers} | coords,
         attrs={group: words for group, words in attrs.items() if group in groups},
     )
+
+
+def _without_slashes(trace: Trace) -> Trace:
+    """A DataTree refuses names with a slash: ``mlp/linear.w`` becomes ``mlp.linear.w``."""
+    axes = {name.replace("/", "."): shape for name, shape in trace.layout.axes.items()}
+    if len(axes) < len(trace.layout.axes):
+        raise ValueError(
+            f"names {', '.join(trace.layout.axes)} are the same without slashes, as ArviZ wants; rename one"
+        )
+    return replace(trace, parameters=Layout(axes))
 
 
 def _coordinates(layout: Layout) -> tuple[dict[str, list[str]], dict[str, list[Any]]]:

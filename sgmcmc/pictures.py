@@ -22,7 +22,7 @@ class Pictures:
     """
 
     draws: NDArray[Any]
-    names: tuple[str, ...]
+    names: Sequence[str]
 
     def plot_trace(self, parameters: Chosen = None, ax: Any = None) -> NDArray[Any]:
         """Every chain against time, one axes per parameter."""

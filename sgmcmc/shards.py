@@ -38,7 +38,7 @@ def consensus(traces: Sequence[Trace], weights: str = "covariance") -> Trace:
     info = {"consensus": [dict(t.info) for t in traces], "weights": weights, "sampler": "consensus"}
     info |= {"model": f"{len(traces)} shards"}
     nothing = np.full(len(combined), np.nan)
-    return Trace(combined, info, nothing, nothing, {}, traces[0].names)
+    return Trace(combined, info, nothing, nothing, {}, parameters=traces[0].layout)
 
 
 def _apply(weight: NDArray[Any], draws: NDArray[Any]) -> Any:

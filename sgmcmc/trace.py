@@ -7,6 +7,7 @@ only when it is complete, and each array in it is measured against the size of t
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from sgmcmc import archive
 from sgmcmc.archive import to_json
 from sgmcmc.checks import any_array, numbers_in, show
+from sgmcmc.names import Names
 from sgmcmc.parameters import Layout, Parameters
 from sgmcmc.pictures import Pictures
 
@@ -47,7 +49,8 @@ class Trace(Pictures):
     kinetic_temperature: E[p K'(p)] per chain, NaN without momentum; the target's temperature if all is well.
     configurational_temperature: E[θ·U'(θ)] / dim per chain; the target's temperature too.
     final: the arrays of the last state, by name.
-    names: a name for each number in θ, ``theta[0]``, ``w[0,2]``, …; they follow from `parameters` if that is given.
+    names: a name for each number in θ, ``theta[0]``, ``w[0,2]``, …, made when asked for; they follow from `parameters` if
+        that is given.
     parameters: names and shapes of what θ is made of, ``{"w": (10, 3), "b": (3,)}``; ``trace["w"]`` is (chain, draw, 10, 3).
     moments: with ``keep="moments"``, `n`, `mean` and `variance` of every chain, in place of draws.
     model: what was sampled, for `energy`, `plot_energy` and `to_arviz`; neither saved nor pickled.
@@ -58,7 +61,7 @@ class Trace(Pictures):
     kinetic_temperature: NDArray[np.float64]
     configurational_temperature: NDArray[np.float64]
     final: dict[str, NDArray[Any]]
-    names: tuple[str, ...] = ()
+    names: Sequence[str] = ()
     parameters: Parameters | Layout | None = None
     model: Any = None
     moments: KeptMoments | None = None
@@ -79,8 +82,6 @@ class Trace(Pictures):
                     f"{name} has shape {temperature.shape}; give one number for each of {len(draws)} chains"
                 )
             object.__setattr__(self, name, temperature)
-        if not isinstance(self.names, tuple | list) or not all(isinstance(name, str) for name in self.names):
-            raise TypeError(f"names={show(self.names)} are not names; give a tuple of texts")
         layout = self._read_layout()
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "names", layout.names)
@@ -92,10 +93,12 @@ class Trace(Pictures):
 
     def _read_layout(self) -> Layout:
         if self.parameters is not None:
-            layout = Layout.read(self.parameters)
+            layout = Layout.read(self.parameters, least=0)
             if layout.dim != self.dim:
                 raise ValueError(f"parameters are {layout.dim} numbers; draws has {self.dim}")
             return layout
+        if not isinstance(self.names, tuple | list | Names) or not all(isinstance(name, str) for name in self.names):
+            raise TypeError(f"names={show(self.names)} are not names; give a tuple of texts")
         names = tuple(self.names)
         if len(names) == 0:
             return Layout({"theta": (self.dim,)})
@@ -108,9 +111,10 @@ class Trace(Pictures):
         if not isinstance(name, str):
             raise TypeError(f"name={name!r} is not a text; give the name of a parameter, or index trace.draws")
         try:
-            return self.layout.take(self.draws, name)
+            taken: NDArray[Any] = self.layout.take(self.draws, name)
         except ValueError as error:
             raise KeyError(str(error)) from None
+        return taken
 
     def __contains__(self, name: object) -> bool:
         return name in self.layout.axes or name in self.names
@@ -177,8 +181,8 @@ class Trace(Pictures):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to `path` (an ``.npz``): an old file there stays as it is until the new one is complete."""
-        header = {"format": _FORMAT, "version": _VERSION, "info": self.info, "names": self.names}
-        header |= {"parameters": self.layout.axes}
+        header = {"format": _FORMAT, "version": _VERSION, "info": self.info}
+        header |= {"names": (), "parameters": self.layout.axes}  # older files have the names too, or these alone
         arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         arrays |= {f"final/{name}": np.asarray(value) for name, value in self.final.items()}
         if self.moments is not None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.adapters import Layout
 from sgmcmc.transforms import Positive, Simplex
 
 
@@ -214,6 +213,9 @@ def test_named_parameters_with_bounds_come_back_by_name(library):
     assert model.labels == ("p[0]", "p[1]", "p[2]", "s")
     assert sg.check_gradient(model) < 1e-7
     trace = sg.sample(model, sg.SGHMC(0.2), 20, warmup=0, chains=2, init=model.flatten(given), progress=False)
+    assert trace.names == ("unconstrained.p[0]", "unconstrained.p[1]", "unconstrained.s")
+    assert "p" not in trace
+    assert model.constrain(trace)["p"].shape == (2, 20, 3)
     drawn = model.unflatten(trace.draws)
     assert tuple(drawn["p"].shape) == (2, 20, 3)
     np.testing.assert_allclose(np.asarray(drawn["p"]).sum(axis=-1), 1.0, rtol=1e-12)
@@ -249,6 +251,126 @@ def test_what_is_wrong_is_refused_in_one_sentence(library, change, message):
     with pytest.raises((ValueError, TypeError), match=message) as caught:
         side.make(**({"prior": sg.priors.Gaussian(2.0)} | given))
     assert "\n" not in str(caught.value)
+
+
+# ---- names -------------------------------------------------------------------------------------------------------------
+
+NET = {"b": np.zeros(3), "s": np.array(0.5), "w": 0.1 * np.ones((4, 3))}
+
+
+def named(side):
+    """The same sum of squares, once by the library and once by hand with the same declaration."""
+    tree = {name: side.array(value) for name, value in NET.items()}
+    model = side.make(lambda net: -0.5 * sum(side.square(part) for part in net.values()), tree)
+    by_hand = sg.Potential(lambda theta: theta, parameters={name: value.shape for name, value in NET.items()})
+    return model, by_hand
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_trace_has_the_names_and_shapes_that_a_declaration_gives(library, tmp_path):
+    options = {"draws": 10, "warmup": 0, "chains": 2, "seed": 3, "progress": False}
+    model, by_hand = named(SIDES[library])
+    trace, wanted = (sg.sample(m, sg.SGHMC(0.2), **options) for m in (model, by_hand))
+    assert trace["w"].shape == (2, 10, 4, 3)
+    assert np.array_equal(trace["w"], np.asarray(model.unflatten(trace.draws)["w"]))
+    assert np.array_equal(trace["w[0,1]"], trace["w"][:, :, 0, 1])
+    assert trace.layout == wanted.layout
+    assert list(trace.summary().index) == list(wanted.names) == list(model.labels)
+    assert model.unpack(trace.draws)["s"].shape == (2, 10)
+    again = pickle.loads(pickle.dumps(trace))
+    trace.save(tmp_path / "trace.npz")
+    assert again.layout == sg.Trace.load(tmp_path / "trace.npz").layout == trace.layout
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_arviz_has_the_variables_by_name(library):
+    pytest.importorskip("arviz_base")
+    model, _ = named(SIDES[library])
+    tree = sg.sample(model, sg.SGHMC(0.2), 10, warmup=0, chains=2, seed=3, progress=False).to_arviz()
+    posterior = tree["posterior"]
+    assert {name: posterior[name].shape[2:] for name in posterior.data_vars} == {"b": (3,), "s": (), "w": (4, 3)}
+    assert posterior["w"].dims[2:] == ("w_dim_0", "w_dim_1")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_an_empty_array_among_the_parameters_stays_where_it_is(library, tmp_path):
+    side = SIDES[library]
+    given = {"a": side.array(np.zeros((0, 3))), "b": side.array(np.zeros(2))}
+    model = side.make(lambda net: -side.square(net["b"]) - side.square(net["a"]), given)
+    trace = sg.sample(model, sg.SGHMC(0.2), 5, warmup=0, chains=1, seed=1, progress=False)
+    assert trace["a"].shape == (1, 5, 0, 3)
+    assert trace.names == ("b[0]", "b[1]")
+    assert tuple(model.unflatten(trace.draws)["a"].shape) == (1, 5, 0, 3)
+    trace.save(tmp_path / "trace.npz")
+    assert sg.Trace.load(tmp_path / "trace.npz").layout == trace.layout
+
+
+@needs("jax")
+def test_two_leaves_of_one_name_get_their_whole_paths():
+    tree = {"a": {"b": np.zeros(2)}, "a.b": np.ones(3)}
+    model = sg.from_jax(lambda t: -(t["a"]["b"] ** 2).sum() - (t["a.b"] ** 2).sum(), tree)
+    assert model.layout.shapes == {"['a']['b']": (2,), "['a.b']": (3,)}
+    assert model.unflatten(np.arange(5.0))["a.b"].tolist() == [2.0, 3.0, 4.0]
+
+
+@needs("torch")
+def test_keys_of_a_dictionary_that_are_no_texts_come_back_as_they_were():
+    import torch
+
+    model = sg.from_torch(lambda t: -(t[0] ** 2).sum() - t[1] ** 2, {0: torch.zeros(2), 1: torch.tensor(1.0)})
+    assert model.labels == ("0[0]", "0[1]", "1")
+    assert list(model.unflatten(np.zeros(3))) == [0, 1]
+    with pytest.raises(ValueError, match="two arrays the same name: 0, 0; rename one"):
+        sg.from_torch(lambda t: t[0].sum() + t["0"].sum(), {0: torch.zeros(2), "0": torch.zeros(2)})
+
+
+# ---- checkpoints -------------------------------------------------------------------------------------------------------
+
+
+def squares(side, factor=1.0, shift=0.0, **options):
+    """A model that differs from the first one in one fact."""
+    return side.make(
+        lambda w, batch: -factor * ((batch - w[0]) ** 2), side.array(START[:1]), side.array(X[:, 0] + shift), **options
+    )
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_checkpoint_of_another_function_data_or_prior_is_refused(library, tmp_path):
+    side = SIDES[library]
+    options = {"draws": 5, "warmup": 0, "chains": 1, "seed": 1, "progress": False}
+    options |= {"checkpoint": tmp_path / "run.npz", "resume": True}
+    trace = sg.sample(squares(side), sg.SGHMC(0.1), **options)
+    again = sg.sample(squares(side), sg.SGHMC(0.1), **options)
+    assert np.array_equal(again.draws, trace.draws)
+    others = {
+        "model.log_density": squares(side, factor=2.0),
+        "model.data": squares(side, shift=1.0),
+        "model.log_prior": squares(side, log_prior=side.square),
+        "model.prior": squares(side, prior=sg.priors.Gaussian(1.0)),
+        "model.dtype": squares(side, dtype=np.float32),
+        "model.transforms": sg.constrained(squares(side), {"theta": Positive()}),
+    }
+    for name, other in others.items():
+        with pytest.raises(ValueError, match=f"belongs to another run: {name}"):
+            sg.sample(other, sg.SGHMC(0.1), **options)
+
+
+@needs("torch")
+def test_a_checkpoint_knows_what_a_module_keeps_fixed(tmp_path):
+    import torch
+
+    def model(fixed):
+        net = torch.nn.Linear(4, 1)
+        torch.nn.init.zeros_(net.weight)
+        net.bias = torch.nn.Parameter(torch.full((1,), fixed), requires_grad=False)
+        return sg.from_torch(lambda module, batch: -(module(batch)[:, 0] ** 2), net, X)
+
+    options = {"draws": 5, "warmup": 0, "chains": 1, "seed": 1, "progress": False}
+    options |= {"checkpoint": tmp_path / "run.npz", "resume": True}
+    trace = sg.sample(model(0.5), sg.SGHMC(0.01), **options)
+    assert np.array_equal(sg.sample(model(0.5), sg.SGHMC(0.01), **options).draws, trace.draws)
+    with pytest.raises(ValueError, match=r"belongs to another run: model\.fixed"):
+        sg.sample(model(0.6), sg.SGHMC(0.01), **options)
 
 
 # ---- JAX alone ---------------------------------------------------------------------------------------------------------
@@ -314,7 +436,7 @@ def test_a_module_is_given_as_it_is_and_keeps_its_own_parameters():
         return -torch.nn.functional.soft_margin_loss(module(x)[:, 0], y, reduction="none")
 
     model = sg.from_torch(log_likelihood, net, (X, SIGNS), log_prior=lambda module: -module[0].weight.square().sum())
-    assert model.layout.names == ("0.weight", "0.bias", "3.weight", "3.bias")
+    assert tuple(model.layout.axes) == ("0.weight", "0.bias", "3.weight", "3.bias")
     assert sg.check_gradient(model, rows=[0, 1]) < 1e-6
     trace = sg.sample(
         model, sg.SGNHT(0.01), 10, warmup=0, chains=1, batch_size=10, init=model.flatten(net), progress=False
@@ -367,14 +489,3 @@ def test_without_the_library_an_import_error_says_what_to_install(library, name,
 def test_importing_the_package_imports_neither():
     code = "import sys, sgmcmc; assert not {'jax', 'torch'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_a_layout_cuts_and_joins_and_refuses_other_shapes():
-    layout = Layout(("a", "b"), ((), (2, 2)))
-    vector = np.arange(10.0).reshape(2, 5)
-    pieces = layout.split(vector)
-    assert [p.shape for p in pieces] == [(2,), (2, 2, 2)]
-    assert (layout.join(pieces) == vector).all()
-    assert layout.labels == ("a", "b[0,0]", "b[0,1]", "b[1,0]", "b[1,1]")
-    with pytest.raises(ValueError, match=r"b has shape \(3,\); give \(2, 2\)"):
-        layout.join([1.0, np.zeros(3)])

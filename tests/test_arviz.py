@@ -40,6 +40,13 @@ def test_variables_have_the_names_and_shapes_of_the_parameters():
     assert posterior.draw.values.tolist() == list(range(50))
 
 
+def test_names_with_a_slash_get_a_dot_for_arviz_and_two_that_become_the_same_are_refused():
+    trace = make(parameters={"mlp/w": (3, 2), "b": ()})
+    assert np.array_equal(trace.to_arviz().posterior["mlp.w"].values, trace["mlp/w"])
+    with pytest.raises(ValueError, match="are the same without slashes, as ArviZ wants; rename one"):
+        make(parameters={"a/b": (3,), "a.b": (4,)}).to_arviz()
+
+
 def test_a_trace_alone_has_theta_and_the_story_of_the_run():
     tree = make(dim=2).to_arviz()
     assert list(tree.children) == ["posterior"]

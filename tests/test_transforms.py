@@ -199,6 +199,10 @@ def test_a_trace_of_constrained_parameters_has_names_and_stays_inside():
     trace = sg.sample(built, sg.SGHMC(0.2), 50, warmup=0, chains=2, seed=1, progress=False)
     shown = built.constrain(trace)
     assert shown.names == ("s", "q", "p[0]", "p[1]", "p[2]")
+    assert shown["p"].shape == (2, 50, 3)
+    free = ("unconstrained.s", "unconstrained.q", "unconstrained.p[0]", "unconstrained.p[1]")
+    assert trace.names == free
+    assert not set(free) & set(shown.names)
     parts = built.unflatten(trace.draws)
     assert parts["p"].shape == (2, 50, 3)
     assert parts["s"].shape == (2, 50)
@@ -207,6 +211,19 @@ def test_a_trace_of_constrained_parameters_has_names_and_stays_inside():
     assert ((parts["q"] > -1) & (parts["q"] < 3)).all()
     more = sg.sample(built, sg.SGHMC(0.2), 5, warmup=0, chains=2, init=trace, progress=False)
     assert more.n_draws == 5
+
+
+def test_a_model_that_declares_its_parameters_is_told_only_the_bounds():
+    inner = sg.Potential(slopes, parameters={"s": (), "q": (), "p": (3,)}, energy=energy)
+    built = sg.constrained(inner, {"p": Simplex(), "q": Bounded(-1.0, 3.0), "s": Positive()})  # in any order
+    u = RNG.normal(size=4)
+    assert (built.gradient(u) == model().gradient(u)).all()
+    assert built.labels == model().labels
+    assert type(sg.constrained(inner, {"s": Positive()}).transforms[2]) is Real
+    with pytest.raises(ValueError, match="unknown name 'r'; the model has s, q, p"):
+        sg.constrained(inner, {"r": Positive()})
+    one = sg.constrained(sg.Potential(lambda theta: theta, dim=3), {"theta": Positive()})
+    assert one.labels == ("theta[0]", "theta[1]", "theta[2]")
 
 
 def test_flatten_is_where_a_run_starts():
@@ -251,6 +268,18 @@ def test_a_constrained_model_survives_a_pickle():
     u = RNG.normal(size=4)
     assert (again.gradient(u) == built.gradient(u)).all()
     assert "s: Positive" in repr(again)
+
+
+def test_a_checkpoint_of_other_bounds_or_of_another_model_inside_is_refused(tmp_path):
+    options = {"draws": 5, "warmup": 0, "chains": 1, "seed": 1, "progress": False}
+    options |= {"checkpoint": tmp_path / "run.npz", "resume": True}
+    built = sg.constrained(sg.Potential(lambda x: x, dim=1), {"s": Positive()})
+    trace = sg.sample(built, sg.SGHMC(0.1), **options)
+    assert np.array_equal(sg.sample(built, sg.SGHMC(0.1), **options).draws, trace.draws)
+    with pytest.raises(ValueError, match=r"another run: model\.transforms"):
+        sg.sample(sg.constrained(sg.Potential(lambda x: x, dim=1), {"s": Above(1.0)}), sg.SGHMC(0.1), **options)
+    with pytest.raises(ValueError, match=r"another run: model\.inner\.gradient_function"):
+        sg.sample(sg.constrained(sg.Potential(lambda x: 2 * x, dim=1), {"s": Positive()}), sg.SGHMC(0.1), **options)
 
 
 BAD = [

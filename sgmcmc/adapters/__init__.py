@@ -3,7 +3,6 @@
 from sgmcmc.adapters.autodiff import AutodiffPotential
 from sgmcmc.adapters.bounds import Constrained, constrained
 from sgmcmc.adapters.jax_model import from_jax
-from sgmcmc.adapters.layout import Layout
 from sgmcmc.adapters.torch_model import from_torch
 
-__all__ = ["AutodiffPotential", "Constrained", "Layout", "constrained", "from_jax", "from_torch"]
+__all__ = ["AutodiffPotential", "Constrained", "constrained", "from_jax", "from_torch"]

@@ -9,19 +9,21 @@ and for a function that is the whole of it, N/n and prior inside, Ũ(θ) = −lo
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from sgmcmc.adapters.layout import Layout
 from sgmcmc.checks import any_array, one_of, show
+from sgmcmc.names import Names
+from sgmcmc.parameters import Layout
 from sgmcmc.potentials import PythonPotential
 from sgmcmc.potentials.contract import point, selection
 from sgmcmc.potentials.wrapped import _Prior, _prior_energy, _weigh
 from sgmcmc.priors import Flat, require_prior
 
-__all__ = ["AutodiffPotential", "Density", "build", "check_arguments", "check_layout", "computing_dtype", "count_rows"]
+__all__ = ["AutodiffPotential", "Density", "arrange", "build", "check_arguments", "computing_dtype", "count_rows"]
 
 
 class Density(Protocol):
@@ -42,6 +44,9 @@ class Density(Protocol):
     def unflatten(self, vector: NDArray[Any]) -> Any:
         """The parameters of a vector; leading axes stay."""
 
+    def facts(self) -> dict[str, Any]:
+        """All that it depends on, by name: functions, NumPy arrays, texts."""
+
 
 class AutodiffPotential(PythonPotential):
     """A model whose log density JAX or PyTorch differentiates; made by `sgmcmc.from_jax` and `sgmcmc.from_torch`."""
@@ -54,9 +59,9 @@ class AutodiffPotential(PythonPotential):
         return self.density.layout
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """A name for every coordinate of θ, such as ``w[0,1]``."""
-        return self.layout.labels
+    def labels(self) -> Names:
+        """A name for every coordinate of θ, such as ``w[0,1]``; a trace has the same."""
+        return self.layout.names
 
     def flatten(self, parameters: Any) -> NDArray[np.float64]:
         """θ of parameters, to start from: ``init=model.flatten(parameters)``."""
@@ -83,6 +88,11 @@ class AutodiffPotential(PythonPotential):
         at, (chosen, weight) = point(self, theta), selection(self, rows)
         return float(self.density.value(at, chosen, weight) + _prior_energy(_Prior(self.prior), at))
 
+    def facts(self) -> dict[str, Any]:
+        """All that its draws depend on, by name: what a checkpoint knows it by."""
+        own = {"dim": self.dim, "n_rows": self.n_rows, "prior": self.prior, "parameters": repr(self.layout.axes)}
+        return own | self.density.facts()
+
     def __repr__(self) -> str:
         counted = f"{self.n_rows} rows, " if self.n_rows else ""
         return f"<model by {self.density.library}: {counted}{self.dim} parameters, prior={self.prior!r}, not compiled>"
@@ -93,7 +103,8 @@ class AutodiffPotential(PythonPotential):
 
 def _restore(density: Density, prior: Any, n_rows: int) -> AutodiffPotential:
     self = object.__new__(AutodiffPotential)
-    self.density, self.prior, self.n_rows, self.dim = density, prior, n_rows, density.layout.size
+    self.density, self.prior, self.n_rows, self.dim = density, prior, n_rows, density.layout.dim
+    self._layout = density.layout
     self.gradient_function, self.energy_function, self._fills, self.data = self.gradient_sum, None, True, ()
     return self
 
@@ -152,11 +163,13 @@ def check_arguments(log_density: Any, log_prior: Any, prior: Any, data: Any, who
         )
 
 
-def check_layout(layout: Layout) -> Layout:
-    """At least one number to sample."""
-    if layout.size == 0:
+def arrange(names: list[str], shapes: list[tuple[int, ...]]) -> Layout:
+    """The layout of arrays with at least one number to sample."""
+    if sum(math.prod(shape) for shape in shapes) == 0:
         raise ValueError("parameters holds no number; give at least one array of floats")
-    return layout
+    if len(set(names)) < len(names):
+        raise ValueError(f"parameters gives two arrays the same name: {', '.join(names)}; rename one")
+    return Layout.read(dict(zip(names, shapes, strict=True)), least=0)
 
 
 def check_function(name: str, function: Any, optional: bool = False) -> None:

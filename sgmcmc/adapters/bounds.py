@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.adapters.autodiff import _vectors
-from sgmcmc.adapters.layout import Layout
 from sgmcmc.checks import show
+from sgmcmc.names import Names
+from sgmcmc.parameters import Layout, layout_of_model
 from sgmcmc.potentials import Potential, PythonPotential, check_model, dim_of, energy_of, full_gradient, rows_of
 from sgmcmc.potentials.contract import point
 from sgmcmc.priors import Flat
@@ -19,6 +20,8 @@ from sgmcmc.transforms import Real, Transform
 
 __all__ = ["Constrained", "constrained"]
 
+UNCONSTRAINED = "unconstrained"
+
 
 def constrained(model: Any, transforms: Mapping[str, Transform]) -> Constrained:
     """A model whose parameters have bounds.
@@ -26,10 +29,12 @@ def constrained(model: Any, transforms: Mapping[str, Transform]) -> Constrained:
     model: any model, of the parameters x as you think of them: positive scales, probabilities, cut points. Its prior is a
         density of x too. What makes u, the free numbers, out of x is taken care of, the Jacobian determinant included.
     transforms: a transform of sgmcmc.transforms for each name, in the order of the vector x, with its shape. For a model
-        of `from_jax` or `from_torch` names and shapes are known, and what is not named is Real.
+        that knows its names and shapes, such as one of `from_jax`, `from_torch` or ``Potential(..., parameters=...)``, they
+        are those, and what is not named is Real.
 
-    ``model.constrain(trace)`` is the trace of x, ``model.unflatten(trace.draws)`` its arrays by name, and
-    ``model.flatten(parameters)`` the u of given parameters, to start from.
+    A trace of the model is one of u, with names such as ``unconstrained.scale``. ``model.constrain(trace)`` is the trace of
+    x, ``model.unflatten(trace.draws)`` its arrays by name, and ``model.flatten(parameters)`` the u of given parameters, to
+    start from.
     """
     if not isinstance(model, PythonPotential):
         check_model(model)
@@ -40,20 +45,19 @@ def constrained(model: Any, transforms: Mapping[str, Transform]) -> Constrained:
 
 
 def _arrange(model: Any, given: dict[str, Transform]) -> tuple[Layout, tuple[Transform, ...]]:
-    known: Layout | None = getattr(model, "layout", None)
-    if known is None:
-        shapes = tuple(() if t.shape is None else t.shape for t in given.values())
-        layout = Layout(tuple(given), shapes)  # type: ignore[arg-type]
-        if layout.size != dim_of(model):
-            raise ValueError(f"transforms name {layout.size} numbers; the model has {dim_of(model)}: give their shapes")
+    known = layout_of_model(model, dim_of(model))
+    if known.axes == {"theta": (known.dim,)} and set(given) != {"theta"}:  # a model that has no names of its own
+        layout = Layout({name: () if t.shape is None else t.shape for name, t in given.items()})  # type: ignore[misc]
+        if layout.dim != known.dim:
+            raise ValueError(f"transforms name {layout.dim} numbers; the model has {known.dim}: give their shapes")
         return layout, tuple(given.values())
     for name, transform in given.items():
-        if name not in known.names:
-            raise ValueError(f"transforms has the unknown name {name!r}; the model has {', '.join(known.names)}")
-        shape = known.shapes[known.names.index(name)]
+        if name not in known.axes:
+            raise ValueError(f"transforms has the unknown name {name!r}; the model has {', '.join(known.axes)}")
+        shape = known.shapes[name]
         if transform.shape not in (None, shape):
             raise ValueError(f"transforms[{name!r}] has shape {transform.shape}; the model's {name} has {shape}")
-    return known, tuple(given.get(name, Real()) for name in known.names)
+    return known, tuple(given.get(name, Real()) for name in known.axes)
 
 
 class Constrained(PythonPotential):
@@ -61,23 +65,24 @@ class Constrained(PythonPotential):
 
     inner: Any
     layout: Layout  # of x
-    free: Layout  # of u
+    free: Layout  # of u; its names begin with "unconstrained." so that nobody takes u for x
     transforms: tuple[Transform, ...]
 
     @classmethod
     def _of(cls, inner: Any, layout: Layout, transforms: tuple[Transform, ...]) -> Constrained:
         self = object.__new__(cls)
-        shapes = tuple(t.free_shape(shape) for t, shape in zip(transforms, layout.shapes, strict=True))
+        shapes = zip(layout.shapes.items(), transforms, strict=True)
         self.inner, self.layout, self.transforms = inner, layout, transforms
-        self.free = Layout(layout.names, shapes)
-        self.dim, self.n_rows, self.prior, self.data = self.free.size, rows_of(inner), Flat(), ()
+        self.free = Layout({f"{UNCONSTRAINED}.{name}": t.free_shape(shape) for (name, shape), t in shapes})
+        self._layout = self.free
+        self.dim, self.n_rows, self.prior, self.data = self.free.dim, rows_of(inner), Flat(), ()
         self.gradient_function, self.energy_function, self._fills = self.gradient_sum, None, True
         return self
 
     @property
-    def labels(self) -> tuple[str, ...]:
+    def labels(self) -> Names:
         """A name for every number of x."""
-        return self.layout.labels
+        return self.layout.names
 
     def constrain(self, draws: Any) -> Any:
         """x of u: of an array with a last axis of u, or of a trace, which becomes a trace of x with names."""
@@ -85,23 +90,23 @@ class Constrained(PythonPotential):
             return self._forward(_vectors(draws, self.dim))
         values = self._forward(_vectors(draws.draws, self.dim)).astype(draws.draws.dtype)
         temperatures = draws.kinetic_temperature, draws.configurational_temperature
-        return Trace(values, draws.info | {"constrained": True}, *temperatures, draws.final, self.labels)
+        return Trace(values, draws.info | {"constrained": True}, *temperatures, draws.final, parameters=self.layout)
 
     def unflatten(self, draws: ArrayLike) -> Any:
         """x by name (or in the form of the model inside), of u with any leading axes."""
         values = self.constrain(draws)
         if hasattr(self.inner, "unflatten"):
             return self.inner.unflatten(values)
-        return dict(zip(self.layout.names, self.layout.split(values), strict=True))
+        return self.layout.unpack(values)
 
     def flatten(self, parameters: Any) -> NDArray[np.float64]:
         """u of parameters inside their bounds."""
         if hasattr(self.inner, "flatten"):
             vector = self.inner.flatten(parameters)
         else:
-            if set(parameters) != set(self.layout.names):
-                raise ValueError(f"parameters are {', '.join(parameters)}; give {', '.join(self.layout.names)}")
-            vector = self.layout.join([parameters[name] for name in self.layout.names]).astype(np.float64)
+            if set(parameters) != set(self.layout.axes):
+                raise ValueError(f"parameters are {', '.join(parameters)}; give {', '.join(self.layout.axes)}")
+            vector = self.layout.join([parameters[name] for name in self.layout.axes]).astype(np.float64)
         pieces = zip(self.transforms, self.layout.split(vector), strict=True)
         return self.free.join([t.inverse(x) for t, x in pieces])
 
@@ -148,8 +153,12 @@ class Constrained(PythonPotential):
         full_gradient(self.inner, x.astype(np.float64), rows, float(weight), wide)
         return wide
 
+    def facts(self) -> dict[str, Any]:
+        """All that its draws depend on, by name: what a checkpoint knows it by."""
+        return {"transforms": repr(dict(zip(self.layout.axes, self.transforms, strict=True))), "inner": self.inner}
+
     def __repr__(self) -> str:
-        bounds = ", ".join(f"{n}: {type(t).__name__}" for n, t in zip(self.layout.names, self.transforms, strict=True))
+        bounds = ", ".join(f"{n}: {type(t).__name__}" for n, t in zip(self.layout.axes, self.transforms, strict=True))
         return f"<constrained ({bounds}): {self.inner!r}>"
 
     def __reduce__(self) -> Any:

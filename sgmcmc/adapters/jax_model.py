@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,13 +12,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from sgmcmc.adapters.autodiff import (
     AutodiffPotential,
+    arrange,
     build,
     check_arguments,
-    check_layout,
     computing_dtype,
     count_rows,
 )
-from sgmcmc.adapters.layout import Layout
+from sgmcmc.parameters import Layout
 
 __all__ = ["JaxDensity", "from_jax"]
 
@@ -49,9 +50,9 @@ def from_jax(
     check_arguments(log_density, log_prior, prior, data, whole)
     kind = computing_dtype(dtype)
     leaves, tree = jax.tree_util.tree_flatten_with_path(parameters)
-    names = [jax.tree_util.keystr(path, simple=True, separator=".") if path else "theta" for path, _ in leaves]
+    names = _names([path for path, _ in leaves])
     values = [_floats(name, leaf) for name, (_, leaf) in zip(names, leaves, strict=True)]
-    layout = check_layout(Layout(tuple(names), tuple(value.shape for value in values)))
+    layout = arrange(names, [value.shape for value in values])
     arrays = jax.tree_util.tree_map(np.asarray, data)
     shapes = [(f"data{jax.tree_util.keystr(p)}", a.shape) for p, a in jax.tree_util.tree_flatten_with_path(arrays)[0]]
     n_rows = 0 if data is None else count_rows(shapes)
@@ -90,6 +91,12 @@ class JaxDensity:
     def unflatten(self, vector: NDArray[Any]) -> Any:
         """The pytree, with NumPy arrays as leaves."""
         return self.tree.unflatten(self.layout.split(vector))
+
+    def facts(self) -> dict[str, Any]:
+        """All that it depends on, by name."""
+        functions = {"log_density": inspect.unwrap(self.function), "log_prior": inspect.unwrap(self.log_prior)}
+        leaves = tuple(_jax().tree_util.tree_leaves(self.data))
+        return functions | {"data": leaves, "form": str(self.tree), "whole": self.whole, "dtype": str(self.dtype)}
 
     def _call(self, which: int, theta: NDArray[Any], rows: NDArray[np.int64], weight: float) -> Any:
         kind = theta.dtype if self.dtype is None else self.dtype
@@ -147,6 +154,14 @@ def _jax() -> Any:
     except ImportError as error:
         raise ImportError('from_jax needs JAX; pip install "sgmcmc[jax]"') from error
     return jax
+
+
+def _names(paths: list[Any]) -> list[str]:
+    """``hidden.w``, or ``['hidden']['w']`` where two would be the same."""
+    keystr = _jax().tree_util.keystr
+    short = [keystr(path, simple=True, separator=".") if path else "theta" for path in paths]
+    clear = len(set(short)) == len(short) and all(name.strip() != "" for name in short)
+    return short if clear else [keystr(path) for path in paths]
 
 
 def _floats(name: str, leaf: Any) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,13 +11,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from sgmcmc.adapters.autodiff import (
     AutodiffPotential,
+    arrange,
     build,
     check_arguments,
-    check_layout,
     computing_dtype,
     count_rows,
 )
-from sgmcmc.adapters.layout import Layout
+from sgmcmc.parameters import Layout
 
 __all__ = ["TorchDensity", "from_torch"]
 
@@ -50,7 +51,7 @@ def from_torch(
     check_arguments(log_density, log_prior, prior, data, whole)
     kind = computing_dtype(dtype)
     named = _named(parameters)
-    layout = check_layout(Layout(tuple(named), tuple(tuple(value.shape) for value in named.values())))
+    layout = arrange([str(key) for key in named], [tuple(value.shape) for value in named.values()])
     tensors = None if data is None else _map(torch.as_tensor, data)
     n_rows = 0 if data is None else count_rows([(name, tuple(t.shape)) for name, t in _leaves("data", tensors)])
     density = TorchDensity(log_density, log_prior, layout, parameters, tensors, whole, kind)
@@ -67,6 +68,7 @@ class TorchDensity:
     ) -> None:
         self.function, self.log_prior, self.layout, self.like = function, log_prior, layout, like
         self.data, self.whole, self.dtype = data, whole, dtype
+        self.keys = tuple(_named(like))
         self.device = next((t.device for t in _named(like).values()), "cpu")
         self._cast: dict[Any, Any] = {}
 
@@ -92,14 +94,24 @@ class TorchDensity:
     def flatten(self, parameters: Any) -> NDArray[np.float64]:
         """The vector of parameters of the same form."""
         named = _named(parameters)
-        if tuple(named) != self.layout.names:
-            raise ValueError(f"parameters are {', '.join(named)}; give {', '.join(self.layout.names)}")
+        if tuple(named) != self.keys:
+            raise ValueError(f"parameters are {', '.join(map(str, named))}; give {', '.join(self.layout.axes)}")
         return self.layout.join([t.detach().cpu().double().numpy() for t in named.values()])
 
     def unflatten(self, vector: NDArray[Any]) -> Any:
         """A tensor, or a dictionary of tensors, on the CPU."""
         pieces = self.layout.split(_torch().from_numpy(np.array(vector)))
-        return pieces[0] if _is_tensor(self.like) else dict(zip(self.layout.names, pieces, strict=True))
+        return pieces[0] if _is_tensor(self.like) else dict(zip(self.keys, pieces, strict=True))
+
+    def facts(self) -> dict[str, Any]:
+        """All that it depends on, by name; of a module its structure and what stays as it is."""
+        functions = {"log_density": inspect.unwrap(self.function), "log_prior": inspect.unwrap(self.log_prior)}
+        tensors = () if self.data is None else tuple(_numpy(t) for _, t in _leaves("data", self.data))
+        known = functions | {"data": tensors, "whole": self.whole, "dtype": str(self.dtype)}
+        if not isinstance(self.like, _torch().nn.Module):
+            return known
+        fixed = _others(self.like, self.keys)
+        return known | {"module": repr(self.like), "fixed": tuple(_numpy(t) for t in fixed.values())}
 
     def _tensor(self, theta: NDArray[Any]) -> Any:
         kind = theta.dtype if self.dtype is None else self.dtype
@@ -118,7 +130,7 @@ class TorchDensity:
     def _apply(self, pieces: list[Any], given: tuple[Any, ...], kind: Any) -> tuple[Any, Any]:
         if _is_tensor(self.like):
             return self._both(pieces[0], given)
-        named = dict(zip(self.layout.names, pieces, strict=True))
+        named = dict(zip(self.keys, pieces, strict=True))
         if isinstance(self.like, dict):
             return self._both(named, given)
         others = {f"module.{name}": value for name, value in self._in("others", kind).items()}
@@ -138,7 +150,7 @@ class TorchDensity:
     def _in(self, what: str, kind: Any) -> Any:
         """The data, or what a module has besides the sampled parameters, in this precision and place; copied there once."""
         if (what, kind) not in self._cast:
-            source = self.data if what == "data" else _others(self.like, self.layout.names)
+            source = self.data if what == "data" else _others(self.like, self.keys)
             self._cast[what, kind] = _map(
                 lambda t: t.detach().to(self.device, kind if t.is_floating_point() else None), source
             )
@@ -195,6 +207,12 @@ def _caller(module: Any, function: Callable[..., Any]) -> Any:
             return function(self.module, given)
 
     return Caller()
+
+
+def _numpy(tensor: Any) -> NDArray[Any]:
+    """A copy for NumPy, which has no bfloat16."""
+    here = tensor.detach().cpu()
+    return np.asarray((here.float() if here.dtype == _torch().bfloat16 else here).numpy())
 
 
 def _map(function: Callable[[Any], Any], tree: Any) -> Any:

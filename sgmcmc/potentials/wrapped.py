@@ -162,6 +162,10 @@ class PythonPotential(Potential):
         self.estimate(at, chosen, weight, out)
         return out
 
+    def facts(self) -> dict[str, Any]:
+        """All that its draws depend on, by name: what a checkpoint knows it by."""
+        return {name: getattr(self, name) for name in ("gradient_function", "dim", "n_rows", "prior", "data")}
+
     def __repr__(self) -> str:
         return f"{self._repr()[:-1]}, prior={self.prior!r}, not compiled)"
 

@@ -13,7 +13,7 @@ from sgmcmc.engines.recording import Keep, KeepFunction
 from sgmcmc.integrators import State
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.minibatch import FullData
-from sgmcmc.parameters import layout_of_model
+from sgmcmc.parameters import Layout, layout_of_model
 from sgmcmc.runs.settings import Settings
 from sgmcmc.trace import KeptMoments, Trace
 
@@ -38,7 +38,7 @@ def collect(
     facts_of_theta = {"parameters": layout_of_model(settings.model, settings.dim), "model": settings.model}
     named = facts_of_theta if draws.shape[2] == settings.dim else {}
     if isinstance(keep, KeepFunction):
-        named = {"names": tuple(f"kept[{i}]" for i in range(keep.size))}
+        named = {"parameters": Layout({"kept": (keep.size,)})}
     return Trace(draws, info, kinetic, configurational, _final(alive), moments=_moments(alive), **named)
 
 

@@ -60,10 +60,9 @@ def _short(value: Any) -> str:
 def _facts(name: str, value: Any) -> Iterator[tuple[str, str]]:
     """A part and all that is in it."""
     if isinstance(value, PythonPotential):
-        names = ("gradient_function", "dim", "n_rows", "prior", "data")
         yield name, "Potential"
-        for each in names:
-            yield from _facts(f"{name}.{each}", getattr(value, each, None))
+        for each, part in value.facts().items():
+            yield from _facts(f"{name}.{each}", part)
     elif isinstance(value, tuple):
         yield name, _kind(value)
         for each, part in zip(getattr(value, "_fields", range(len(value))), value, strict=True):
