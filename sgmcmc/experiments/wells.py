@@ -258,7 +258,7 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True) -> dict[st
 
     begin, keep = time.perf_counter(), unfinished(out, "wells")
     budget, seeds, steps = (4, 8, STEPS) if quick else (64, 20, STEPS)
-    judge = partial(score, steps=STEPS // 4) if quick else score
+    judge = partial(score, steps=STEPS // 10) if quick else score
     winners, tried = tune(contestants(), judge, budget, seed, "wells", progress, keep, heirs)
     out.mkdir(parents=True, exist_ok=True)
     tried.to_csv(out / "wells-tuning.csv", index=False)
