@@ -66,7 +66,7 @@ def fill_integers_of_steps(out: Any, size: Any, n: Any, stream: Any, step: Any, 
                     out[place + 2] = _narrow(w2[i], m, surplus)
                 if c + 3 < size:
                     out[place + 3] = _narrow(w3[i], m, surplus)
-    rejected = 0
+    rejected = np.int64(0)
     for k in range(steps * size):
         rejected += np.int64(out[k] < 0)
     if rejected > 0:

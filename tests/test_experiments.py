@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import sgmcmc as sg
 from sgmcmc import cli, datasets
-from sgmcmc.experiments import exact, harness, logistic, loop, page, wells
+from sgmcmc.experiments import exact, harness, kept, logistic, loop, page, wells
 
 
 def parabola(contestant, setting, stage):
@@ -80,6 +82,26 @@ def test_what_was_stopped_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(harness, "_sources", lambda: b"another version")
     assert run(1) == [10]
     assert len(list(marks.iterdir())) == 3  # results of other sources do not count
+
+
+def test_a_kept_result_comes_back_as_it_was_and_its_name_does_not_depend_on_who_shares_what(tmp_path):
+    value = {"a": np.arange(6.0).reshape(2, 3), "b": [1, (2.5, None, "x")], (1, "k"): {"n": np.float32(2)}, "c": True}
+    kept.save(tmp_path / "one.npz", value)
+    back = kept.load(tmp_path / "one.npz")
+    np.testing.assert_array_equal(back.pop("a"), value.pop("a"))
+    assert back == value
+    assert type(back["b"][1]) is tuple
+    text = "".join(["step", "_size"])  # equal, but not the same
+    shared, apart = ({"step_size": 1.0}, "step_size"), ({text: 1.0}, "step_size")
+    assert pickle.dumps(shared) != pickle.dumps(apart)
+    assert kept.digest(shared) == kept.digest(apart)
+    samplers = [sg.SGNHT(0.1), sg.SGNHT(0.1), sg.SGNHT(0.2)]
+    assert kept.digest(samplers[0]) == kept.digest(samplers[1]) != kept.digest(samplers[2])
+    with pytest.raises(TypeError, match="a result holds a set"):
+        kept.save(tmp_path / "two.npz", {1, 2})
+    (tmp_path / "three.npz").write_bytes(pickle.dumps(value))
+    with pytest.raises(ValueError, match="not a complete result"):
+        kept.load(tmp_path / "three.npz")
 
 
 def test_the_distance_to_the_wells_is_zero_for_exact_draws_and_large_for_a_stuck_chain():

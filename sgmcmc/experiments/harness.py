@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from sgmcmc.experiments.kept import digest, load, save
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,14 +175,14 @@ def run_tasks(
         return
     from tqdm import tqdm
 
-    files = [None if keep is None else keep / f"{_task_key(function, task)}.pickle" for task in tasks]
+    files = [None if keep is None else keep / f"{digest(_sources(), function, task)}.npz" for task in tasks]
     kept = {k: file for k, file in enumerate(files) if file is not None and file.exists()}
     missing = [k for k in range(len(tasks)) if k not in kept]
     with _one_thread():
         futures = {k: _workers().submit(_quietly, function, tasks[k], files[k]) for k in missing}
     try:
         for k in tqdm(range(len(tasks)), desc=label, unit="run", disable=not progress, smoothing=0.0):
-            yield pickle.loads(kept[k].read_bytes()) if k in kept else futures[k].result()
+            yield load(kept[k]) if k in kept else futures[k].result()
     except BaseException:
         _workers().shutdown(wait=False, cancel_futures=True)
         _workers.cache_clear()
@@ -211,11 +212,6 @@ def _sources() -> bytes:
     return digest.digest()
 
 
-def _task_key(function: Callable[..., Any], task: tuple[Any, ...]) -> str:
-    """The same for the same call of the same sources, in every process."""
-    return hashlib.sha256(_sources() + pickle.dumps((function, task))).hexdigest()[:32]
-
-
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Two processes with two threads each would only get in each other's way. Libraries read this when they are loaded: it is
@@ -240,10 +236,7 @@ def _quietly(function: Callable[..., Any], task: tuple[Any, ...], file: Path | N
         warnings.simplefilter("ignore")  # settings far from the best are stiff; they lose by their score
         result = function(*task)
     if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        half = file.with_suffix(".part")
-        half.write_bytes(pickle.dumps(result))
-        half.replace(file)
+        save(file, result)
     return result
 
 
