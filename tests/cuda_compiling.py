@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -184,15 +183,15 @@ def assert_same_steps(here: Any, there: Any, tolerance: float) -> None:
 def ptx_in_place_of_a_gpu(kernels: PtxKernels, block: int | None = None) -> Any:
     """Within it, device="cuda" runs PTX on the CPU, in blocks of so many threads."""
     from sgmcmc.engines import cuda
+    from sgmcmc.runs import door
 
-    sampling = sys.modules["sgmcmc.sampling"]
-    saved = cuda.fleets, sampling.choose_device
+    saved = cuda.fleets, door.choose_device
     cuda.fleets = lambda job, chains, seed: [cuda.Fleet(job, chains, seed, kernels, block=block)]
-    sampling.choose_device = lambda device: (device, "PTX on the CPU")
+    door.choose_device = lambda device: (device, "PTX on the CPU")
     try:
         yield
     finally:
-        cuda.fleets, sampling.choose_device = saved
+        cuda.fleets, door.choose_device = saved
 
 
 class CaughtError(Exception):

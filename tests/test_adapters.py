@@ -241,7 +241,7 @@ def test_named_parameters_with_bounds_come_back_by_name(library):
         ({"prior": 2.0}, "not a prior"),
         ({"log_density": lambda w, batch: batch["x"] * w}, r"returned shape \(.*return one number, or one per row"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_wrong_is_refused_in_one_sentence(library, change, message):
     side = SIDES[library]
