@@ -58,7 +58,8 @@ def test_every_page_is_built_and_the_reference_is_not_empty(site):
         "testing",
         "thermostats",
     }
-    missing = [n for n in sgmcmc.__all__ if n not in modules and f'id="sgmcmc.{n}"' not in shown]
+    lazy = {"compare": "comparison.compare"}  # loaded when it is asked for; documented where it is
+    missing = [n for n in sgmcmc.__all__ if n not in modules and f'id="sgmcmc.{lazy.get(n, n)}"' not in shown]
     assert missing == []
 
 
