@@ -156,7 +156,8 @@ def test_a_plain_python_gradient_gives_the_same_bits_on_any_threads():
 
 POSIX = re.compile(
     r"\bos\.(fork|getuid|geteuid|getpgid|killpg|setsid|uname|sched_\w+|register_at_fork|sysconf|nice)\b"
-    r"|^\s*(?:import|from) (resource|fcntl|pwd|grp|termios|posix|signal)\b|/proc/\w+",
+    r"|^\s*(?:import|from) (resource|fcntl|pwd|grp|termios|posix)\b|/proc/\w+"
+    r"|\bsignal\.(SIGKILL|SIGALRM|SIGUSR\d|SIGHUP|SIGCHLD|alarm|pause|setitimer|sigwait\w*|pthread_\w+)\b",  # the rest is everywhere
     re.MULTILINE,
 )
 GUARDS = re.compile(
@@ -179,4 +180,6 @@ def test_nothing_that_only_posix_has_is_called_without_a_way_around_it():
     found = {str(p.relative_to(package)): unguarded(p.read_text(encoding="utf-8")) for p in package.rglob("*.py")}
     assert {name: lines for name, lines in found.items() if lines} == {}
     assert unguarded("import resource") == ["import resource"]
+    assert unguarded("signal.alarm(1)") == ["signal.alarm(1)"]
+    assert unguarded("signal.signal(signal.SIGINT, f)") == []
     assert unguarded("x = os.sched_getaffinity(0)") == ["x = os.sched_getaffinity(0)"]
