@@ -29,7 +29,6 @@ from sgmcmc.update import noise_buffers
 __all__ = ["Chain", "Group", "Job", "Saver", "Task", "groups", "run", "split"]
 
 CHUNK_SECONDS = 0.15
-STRETCH_SECONDS = 0.02
 
 
 @dataclass
@@ -228,7 +227,7 @@ class Task:
     def stretch(self) -> int:
         """Chunks for a while: the first are so short that to report each would take longer than to run it."""
         begin, done = time.perf_counter(), self.chunk()
-        while self.steps_left and time.perf_counter() - begin < STRETCH_SECONDS:
+        while self.steps_left and time.perf_counter() - begin < CHUNK_SECONDS / 8:
             done += self.chunk()
         return done
 
