@@ -512,6 +512,7 @@ def test_an_interruption_in_the_warmup_gives_back_no_draws(monkeypatch):
         monkeypatch.undo()
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(crew, "CHUNK_SECONDS", 1e-12)  # one step, and a report
     monkeypatch.setattr(crew, "wait", wait)
     trace = run(warmup=1000)
     assert trace.info["interrupted"]

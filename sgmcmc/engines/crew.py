@@ -226,8 +226,8 @@ class Task:
 
     def stretch(self) -> int:
         """Chunks for a while: the first are so short that to report each would take longer than to run it."""
-        begin, done = time.perf_counter(), self.chunk()
-        while self.steps_left and time.perf_counter() - begin < CHUNK_SECONDS / 8:
+        end, done = time.perf_counter() + CHUNK_SECONDS / 8, self.chunk()
+        while self.steps_left and time.perf_counter() < end:
             done += self.chunk()
         return done
 
