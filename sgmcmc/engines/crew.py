@@ -224,16 +224,16 @@ class Task:
         """Every chain a chunk further; gives back how many steps that were."""
         raise NotImplementedError
 
-    def stretch(self) -> int:
-        """Chunks for a while: the first are so short that to report each would take longer than to run it."""
-        end, done = time.perf_counter() + CHUNK_SECONDS / 8, self.chunk()
+    def stretch(self, end: float) -> int:
+        """Chunks until a moment: the first are so short that to report each would take longer than to run it."""
+        done = self.chunk()
         while self.steps_left and time.perf_counter() < end:
             done += self.chunk()
         return done
 
     def launch(self, pool: ThreadPoolExecutor) -> Future[Any]:
         """Set a chunk going, or a few."""
-        return pool.submit(self.stretch)
+        return pool.submit(self.stretch, time.perf_counter() + CHUNK_SECONDS / 8)
 
     def receive(self, future: Future[Any]) -> int:
         """A chunk is done; gives back how many steps that were."""
