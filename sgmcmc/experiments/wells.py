@@ -258,7 +258,7 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True) -> dict[st
 
     begin, keep = time.perf_counter(), unfinished(out, "wells")
     budget, seeds, steps = (4, 8, STEPS) if quick else (64, 20, STEPS)
-    judge = partial(score, steps=STEPS // 10) if quick else score
+    judge = partial(score, steps=STEPS // 20) if quick else score
     winners, tried = tune(contestants(), judge, budget, seed, "wells", progress, keep, heirs)
     out.mkdir(parents=True, exist_ok=True)
     tried.to_csv(out / "wells-tuning.csv", index=False)
@@ -268,7 +268,7 @@ def run(quick: bool, out: Path, seed: int = 0, progress: bool = True) -> dict[st
     tables = [write_table(table, out, "wells")]
     best = next(r["sampler"] for r in results if r["sampler"].startswith("SGMGT-D"))
     winner = next(w for w in winners if w.contestant.name == best)
-    groups, long = (4, 5 * STEPS) if quick else (16, 40 * STEPS)
+    groups, long = (4, 2 * STEPS) if quick else (16, 40 * STEPS)
     tasks = [(winner, 4, long, seed + 1 + k) for k in range(groups)]
     limits = against_masses(np.concatenate(list(run_tasks(long_shares, tasks, "wells, long run", progress, keep))))
     tables += [
