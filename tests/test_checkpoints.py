@@ -391,19 +391,21 @@ def test_a_limit_on_the_size_of_files_is_an_error_at_the_start(limit, message, t
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are POSIX")
-def test_a_read_only_folder_is_refused_before_anything_is_computed():
+def test_a_read_only_folder_is_refused_before_anything_is_computed(tmp_path):
     script = """
 import os, sys, numpy as np, sgmcmc as sg
+model = sg.models.Gaussian(np.zeros(3), 1.0)
+sg.sample(model, sg.SGNHT(0.2), checkpoint=sys.argv[1], progress=False)  # everything is imported while it can be read
 if os.getuid() == 0:
     os.setuid(65534)
 try:
-    sg.sample(sg.models.Gaussian(np.zeros(3), 1.0), sg.SGNHT(0.2), checkpoint=sys.argv[1], progress=False)
+    sg.sample(model, sg.SGNHT(0.2), checkpoint=sys.argv[2], progress=False)
 except PermissionError as error:
     print(error)
 """
     with tempfile.TemporaryDirectory() as folder:  # the folders of pytest are closed to others
         os.chmod(folder, 0o555)
-        arguments = [sys.executable, "-c", script, f"{folder}/run.npz"]
+        arguments = [sys.executable, "-c", script, str(tmp_path / "first.npz"), f"{folder}/run.npz"]
         done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert "cannot be written (Permission denied); choose a folder that you may write to" in done.stdout, done.stderr
 
