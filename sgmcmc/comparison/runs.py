@@ -87,7 +87,8 @@ def _nobody(share: float) -> None:
 def rehearse(task: Task, setting: Setting) -> None:
     """One step: compiles what the run will use, and raises for arguments that do not fit."""
     try:
-        _sample(task, setting, False, draws=1, warmup=0)
+        if _sample(task, setting, False, draws=1, warmup=0).info["interrupted"]:
+            raise KeyboardInterrupt  # there is nothing yet to be returned
     except DivergenceError:
         pass  # a row of the table will say so
     except (TypeError, ValueError) as error:
