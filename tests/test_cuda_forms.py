@@ -8,6 +8,7 @@ import pytest
 
 from sgmcmc.dispatch import implements, leaf, open_function, simulate_device
 from sgmcmc.kernels import kernel
+from sgmcmc.kinetics import softening
 from sgmcmc.philox import philox
 
 KNOWN = [  # Random123's answers: counter, key, words
@@ -52,6 +53,22 @@ def test_a_philox_with_another_multiplier_does_not(monkeypatch):
     monkeypatch.setattr(module, "_MULTIPLIERS", wrong)
     words = DEVICE_PHILOX(*(np.uint32(0),) * 6)
     assert tuple(int(w) for w in words) != KNOWN[0][2]
+
+
+def series(forms, kind):
+    """Σ_k t^{r+1+2k}/(r+1+2k) for a few orders and t from 0 to 1/2, in one form."""
+    return [forms[()](kind(r), kind(t)) for r in (0.0, 0.5, 2.0, 7.3, 40.0) for t in np.linspace(0.0, 0.5, 41)]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_the_series_of_gpus_is_that_of_the_cpu_bit_for_bit(kind, monkeypatch):
+    form = softening._series
+    here, there = series(form.implementations, kind), series(form.device_forms, kind)
+    assert all(type(x) is kind for x in there)
+    np.testing.assert_array_equal(here, there)
+    assert np.isnan(form.device_forms[()](kind(2.0), kind(np.nan)))
+    monkeypatch.setattr(softening, "TERMS", 2)
+    assert (np.array(here) != series(form.device_forms, kind)).any()
 
 
 def test_a_form_for_gpus_is_taken_where_a_gpu_is_simulated_and_nowhere_else():

