@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.engines.cpu import Buffers, Gradient
+from sgmcmc.engines.parts import parts_for
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.python import is_finite
 from sgmcmc.engines.recording import Recorder, Tally
@@ -75,6 +76,7 @@ class Job:
             lookahead(g.minibatch, g.n_rows),
             chain.origin,
             chain.sums,
+            parts_for(self.model, dim, g.minibatch, g.n_rows, self.dtype),
         )
 
     def fitting(self, chain: Chain, count: int) -> int:
@@ -202,7 +204,7 @@ class Saver(Protocol):
 class Task:
     """Chains that one thread takes a chunk further at a time."""
 
-    growth = 8  # a chunk may be so many times as long as the one before
+    growth = 64  # a chunk may be so many times as long as the one before
     apart = False  # whether a chunk works on copies, and its chains stay as they are until `receive`
 
     def __init__(self, job: Job, chains: list[Chain]) -> None:

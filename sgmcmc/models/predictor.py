@@ -24,7 +24,16 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc.dispatch import implements, loop, open_function
 from sgmcmc.models.design import Columns, Named, draws_of
 from sgmcmc.parameters import Parameters
-from sgmcmc.potentials import Model, add_energy, add_gradient, part_of_sum, sum_over_rows, sums_per_row, to_errors
+from sgmcmc.potentials import (
+    Model,
+    add_energy,
+    add_gradient,
+    part_of_sum,
+    sum_over_rows,
+    sums_in_parts,
+    sums_per_row,
+    to_errors,
+)
 from sgmcmc.stack import ROOM, room
 
 __all__ = ["LinearPredictor", "loss", "loss_slope"]
@@ -153,6 +162,11 @@ def _(model: Any, theta: Any, rows: Any, out: Any) -> None:
         r = loss_slope(model, _dot(x, theta), i)
         for j in range(out.size):
             out[j] += r * x[j]
+
+
+@implements(sums_in_parts, LinearPredictor)
+def _(model: Any) -> Any:
+    return True
 
 
 @implements(add_energy, LinearPredictor)
