@@ -22,8 +22,9 @@ __all__ = ["give_signal", "give_way", "read_signal", "yield_address"]
 def yield_address() -> int:
     """Where the system's function is by which a thread lets others have its core; 0 where there is none."""
     try:
-        library = ctypes.WinDLL("kernel32") if sys.platform == "win32" else ctypes.CDLL(None)
-        function = library.SwitchToThread if sys.platform == "win32" else library.sched_yield
+        windows = sys.platform == "win32"
+        library = ctypes.CDLL("kernel32" if windows else None)
+        function = library.SwitchToThread if windows else library.sched_yield
         return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
     except (AttributeError, OSError, TypeError):
         return 0

@@ -13,7 +13,7 @@ LAYERS = [
     {"checks", "linking", "names", "signals", "stack", "threads"},
     {"archive", "chunks", "datasets", "parameters", "transforms"},
     {"dispatch"},
-    {"kernels", "floats", "moments", "philox"},
+    {"kernels", "floats", "moments", "philox", "prefetch"},
     {"elementary"},
     {"normals"},
     {"bulk", "variates"},

@@ -1,9 +1,9 @@
-"""The gradient in parts: sums over eighths of the rows, each by one thread of a team.
+"""The gradient in parts: sums over a few stretches of the rows, each by one thread of a team.
 
 Every thread of a team runs the whole chain, on a state of its own: the rows, the noise and the update are the same for all, bit
 for bit, and cheap. Only the sums over the rows are shared out. After its parts a thread gives a signal, waits for those of the
 others, and adds up all parts in their order; so the draws do not depend on how many threads there are. One thread alone adds up
-the same eighths.
+the same parts.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from sgmcmc.minibatch import FullData
 from sgmcmc.potentials import add_gradient, estimate, sums_in_parts, weigh
 from sgmcmc.signals import give_signal, give_way, read_signal, yield_address
 
-__all__ = ["APART", "PARTS", "Parts", "Whole", "estimate_by", "members", "parts_for"]
+__all__ = ["APART", "Parts", "Whole", "estimate_by", "members", "parts_for"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
-PARTS = 8
+MOST_PARTS = 8
+ROWS = 500  # of a part: the first few of each come from memory while nobody has anything else to do
 LONG = 1 << 15  # numbers in a batch: 10 µs at the least, where a signal takes a tenth of one
 PATIENCE = 2000  # looks at a signal, some microseconds, before a thread lets others have its core
 APART = 8  # signals lie in cache lines of their own
@@ -35,8 +36,10 @@ class Whole(NamedTuple):
 class Parts(NamedTuple):
     """What a thread of a team knows; the arrays are those of all."""
 
-    sums: NDArray[Any]  # (2, PARTS, dim): those of this step, and of the one before, which somebody may still read
-    signals: NDArray[np.int64]  # of thread i at i·APART: the step after the last whose sums it has; at the end, 1 is "give up"
+    sums: NDArray[Any]  # (2, parts, dim): those of this step, and of the one before, which somebody may still read
+    signals: NDArray[
+        np.int64
+    ]  # of thread i at i·APART: the step after the last whose sums it has; at the end, 1 is "give up"
     me: int
     team: int
     yielding: int  # the address of `sched_yield`
@@ -45,14 +48,14 @@ class Parts(NamedTuple):
 def parts_for(model: Any, dim: int, minibatch: Any, n_rows: int, dtype: Any) -> Whole | Parts:
     """Whether the gradient is worth being taken in parts: it depends on the model and the batch, never on the threads."""
     size = n_rows if isinstance(minibatch, FullData) else minibatch.size
-    if size * dim < LONG or size < PARTS or not sums_in_parts(model):
+    if size * dim < LONG or size < 2 or not sums_in_parts(model):
         return Whole()
-    return members(1, dim, dtype)[0]
+    return members(1, np.zeros((2, min(max(2, size // ROWS), MOST_PARTS), dim), dtype))[0]
 
 
-def members(team: int, dim: int, dtype: Any) -> list[Parts]:
-    """A team of so many."""
-    sums, signals = np.zeros((2, PARTS, dim), dtype), np.zeros((team + 1) * APART, np.int64)
+def members(team: int, sums: NDArray[Any]) -> list[Parts]:
+    """A team of so many, for these parts."""
+    signals = np.zeros((team + 1) * APART, np.int64)
     return [Parts(sums, signals, me, team, yield_address()) for me in range(team)]
 
 
@@ -68,16 +71,16 @@ def _(parts, model, theta, rows, weight, step, out):
 
 @implements(estimate_by, Parts)
 def _(parts, model, theta, rows, weight, step, out):
-    sums = parts.sums[step % 2]
-    for k in range(parts.me, PARTS, parts.team):
+    sums, count = parts.sums[step % 2], parts.sums.shape[1]
+    for k in range(parts.me, count, parts.team):
         own = sums[k]
         for j in range(own.size):
             own[j] = 0.0
-        add_gradient(model, theta, rows[k * rows.size // PARTS : (k + 1) * rows.size // PARTS], own)
+        add_gradient(model, theta, rows[k * rows.size // count : (k + 1) * rows.size // count], own)
     together = await_others(parts, step)
     for j in range(out.size):
         out[j] = 0.0 if together else np.nan  # a chain that cannot go on ends as one that diverged
-    for k in range(PARTS):
+    for k in range(count):
         own = sums[k]
         for j in range(out.size):
             out[j] += own[j]

@@ -26,9 +26,10 @@ WORTH = 1.25  # who is alone must be so many times as fast to be left alone
 
 def teams(job: Job, chains: list[Chain], size: int) -> list[Team] | None:
     """A team of so many threads for every chain; None where threads could not help each other."""
-    if size < 2 or config.DISABLE_JIT or not isinstance(job.buffers(chains[0]).parts, Parts):
+    parts = job.buffers(chains[0]).parts
+    if size < 2 or config.DISABLE_JIT or not isinstance(parts, Parts):
         return None
-    return [Team(job, chain, size) for chain in chains]
+    return [Team(job, chain, min(size, parts.sums.shape[1])) for chain in chains]
 
 
 class Team(Group):
@@ -40,7 +41,7 @@ class Team(Group):
 
     def __init__(self, job: Job, chain: Chain, size: int) -> None:
         super().__init__(job, [chain])
-        leader, *followers = members(size, chain.state.theta.size, job.dtype)
+        leader, *followers = members(size, self.buffers.parts.sums)
         self.alone, self.buffers = self.buffers, self.buffers._replace(parts=leader)
         self.others = [self._own(chain, parts) for parts in followers]
         self.number, self.seconds = 0, {True: 0.0, False: np.inf}  # of chunks; a step's together, alone

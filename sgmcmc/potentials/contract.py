@@ -92,7 +92,7 @@ def _(model: Any) -> Any:
 
 @open_function
 def sums_in_parts(model: Any) -> Any:
-    """Whether `add_gradient` is as fast for an eighth of the rows at a time, in plain Python: threads then share it out."""
+    """Whether `add_gradient` is as fast for a part of the rows at a time, in plain Python: threads then share it out."""
 
 
 @implements(sums_in_parts)

@@ -89,7 +89,8 @@ def step_sizes(config: dict[str, Any]) -> tuple[float, float]:
 def noise_on_theta(config: dict[str, Any]) -> float:
     """σ_θ for SGMGT-D on a logistic regression: it takes a step of SGLD of size h σ_θ, which is to be SGLD's own.
 
-    With more, the noise of the gradient would come through this door: 300 times SGLD's step on 1e6 rows makes sd 3.3 times too large.
+    With more, the noise of the gradient comes through this door: with the default, 300 times SGLD's step on 1e6 rows, the sd
+    was 3.3 times too large.
     """
     steps = LOGISTIC.get(config.get("size", ""), LOGISTIC["small"])
     return steps.h_sgld / steps.h
