@@ -30,6 +30,7 @@ from numba import types
 from numba.core import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
+from numba.core.runtime import rtsys
 from numba.core.typing import signature
 
 from sgmcmc.dispatch import LOOP, OpenFunction, open_functions
@@ -120,7 +121,11 @@ class _KernelCache(ContentCache, FunctionCache):  # type: ignore[misc]
         A class that a script defines is kept by value, and comes back as another class of the same content. Under the types of
         that class no call would find the kernel: each would load it again, until the memory is full.
         """
-        found = super().load_overload(sig, target_context)
+        rtsys.initialize(
+            target_context
+        )  # all that machine code needs; Numba would also load what only its compiler does
+        with self._guard_against_spurious_io_errors():
+            found = self._load_overload(sig, target_context)
         return None if found is None else found._replace(signature=signature(found.signature.return_type, *sig))
 
 

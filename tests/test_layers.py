@@ -10,7 +10,7 @@ import sgmcmc
 ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
-    {"checks", "linking", "names", "signals", "stack", "threads"},
+    {"checks", "lazy", "linking", "names", "signals", "stack", "threads"},
     {"archive", "chunks", "datasets", "parameters", "transforms"},
     {"dispatch"},
     {"kernels", "floats", "moments", "philox", "prefetch"},

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines import cpu, crew, cuda, packed, python, team
+from sgmcmc.engines import cpu, crew, packed, python, team
 from sgmcmc.engines.plan import Plan, make_plan
 from sgmcmc.engines.recording import Recorder
 from sgmcmc.minibatch import FullData
@@ -81,6 +81,8 @@ def local_tasks(
 ) -> Sequence[crew.Task]:
     """Who runs the chains: the GPUs, or packs of small chains, or teams for each, or groups of chains one after the other."""
     if device == "cuda":
+        from sgmcmc.engines import cuda
+
         return cuda.fleets(job, chains, seed)
     found: Sequence[crew.Task] | None = packed.packs(job, chains, threads, out)
     if found is None:
