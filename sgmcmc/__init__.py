@@ -9,21 +9,23 @@ trace.summary()
 
 __version__ = "0.1.0"
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
-from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats, transforms
-from sgmcmc.adapters import constrained, from_jax, from_torch
-from sgmcmc.checks import DivergenceError
-from sgmcmc.chunks import Chunks
-from sgmcmc.dispatch import implements
-from sgmcmc.moments import Moments
-from sgmcmc.potentials import Potential, check_gradient
-from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
-from sgmcmc.samplers import Sampler
-from sgmcmc.sampling import sample
-from sgmcmc.shards import consensus
-from sgmcmc.trace import Trace
+from sgmcmc.lazy import lazily
+
+if TYPE_CHECKING:
+    from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats, transforms
+    from sgmcmc.adapters import constrained, from_jax, from_torch
+    from sgmcmc.checks import DivergenceError
+    from sgmcmc.chunks import Chunks
+    from sgmcmc.dispatch import implements
+    from sgmcmc.moments import Moments
+    from sgmcmc.potentials import Potential, check_gradient
+    from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
+    from sgmcmc.samplers import Sampler
+    from sgmcmc.sampling import sample
+    from sgmcmc.shards import consensus
+    from sgmcmc.trace import Trace
 
 __all__ = [
     "SGHMC",
@@ -57,11 +59,32 @@ __all__ = [
     "transforms",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """`sgmcmc.testing` and `sgmcmc.compare` are loaded when they are asked for: a run does not need them."""
-    if name == "testing":
-        return importlib.import_module("sgmcmc.testing")
-    if name == "compare":
-        return importlib.import_module("sgmcmc.comparison").compare
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "": (
+            "datasets",
+            "integrators",
+            "kinetics",
+            "minibatch",
+            "models",
+            "priors",
+            "schedules",
+            "testing",
+            "thermostats",
+            "transforms",
+        ),
+        "adapters": ("constrained", "from_jax", "from_torch"),
+        "checks": ("DivergenceError",),
+        "chunks": ("Chunks",),
+        "comparison": ("compare",),
+        "dispatch": ("implements",),
+        "moments": ("Moments",),
+        "potentials": ("Potential", "check_gradient"),
+        "presets": ("SGHMC", "SGLD", "SGMGT", "SGMGTD", "SGNHT"),
+        "samplers": ("Sampler",),
+        "sampling": ("sample",),
+        "shards": ("consensus",),
+        "trace": ("Trace",),
+    },
+)

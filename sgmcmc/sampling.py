@@ -151,7 +151,7 @@ def _tasks(
     if place.executor is not None:
         tasks = remote_tasks(place.executor, settings, keeping.keep, job, keeping.sink, left, seed)
         return tasks, len(tasks)
-    found = local_tasks(settings.device, job, left, seed, settings.threads, keeping.room(left))
+    found = local_tasks(settings.device, job, left, seed, settings.threads, keeping.room(left), settings.cores)
     return found, len(found) if settings.device == "cuda" else settings.threads
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-__all__ = ["share", "undisturbed", "usable_cores"]
+__all__ = ["borrowed_pool", "share", "undisturbed", "usable_cores"]
 
 
 def usable_cores() -> int:
@@ -37,8 +37,36 @@ class _Helpers:
         cls.pool, cls.size = None, 0
 
 
+_idle: dict[int, list[ThreadPoolExecutor]] = {}  # pools of so many threads that nobody uses
+
+
+@contextlib.contextmanager
+def borrowed_pool(threads: int) -> Iterator[ThreadPoolExecutor]:
+    """A pool of its own for as long as this block lasts, with threads that were started before, if there are any idle.
+
+    To start a few threads takes as long as a thousand steps of a small model. A pool of a block that raised is not used again:
+    something may still be running in it.
+    """
+    try:
+        pool = _idle.setdefault(threads, []).pop()
+    except IndexError:
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="sgmcmc")
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    _idle.setdefault(threads, []).append(pool)
+
+
+def _after_fork() -> None:
+    """Threads do not survive a fork."""
+    _Helpers.forget()
+    _idle.clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_Helpers.forget)  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def share(work: Callable[[int, int], None], parts: int, threads: int) -> None:

@@ -10,10 +10,10 @@ import sgmcmc
 ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
-    {"checks", "linking", "names", "stack", "threads"},
+    {"checks", "lazy", "linking", "names", "signals", "stack", "threads"},
     {"archive", "chunks", "datasets", "parameters", "transforms"},
     {"dispatch"},
-    {"kernels", "floats", "moments", "philox"},
+    {"kernels", "floats", "moments", "philox", "prefetch"},
     {"elementary"},
     {"normals"},
     {"bulk", "variates"},

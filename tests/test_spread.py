@@ -148,13 +148,32 @@ def test_an_error_is_raised_once_nothing_runs_any_more(where):
     assert len(finished) == 1
 
 
+def test_a_pool_is_lent_to_one_at_a_time_and_again_afterwards():
+    with threads.borrowed_pool(2) as first, threads.borrowed_pool(2) as second:
+        assert first is not second
+    with threads.borrowed_pool(2) as again:
+        assert again in (first, second)
+        assert again.submit(int).result() == 0
+
+
+def test_a_pool_in_which_something_may_still_run_is_not_lent_again():
+    with pytest.raises(FloatingPointError), threads.borrowed_pool(3) as lost:
+        raise FloatingPointError
+    with threads.borrowed_pool(3) as pool:
+        assert pool is not lost
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="asks for fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_has_helpers_of_its_own():
     threads.share(lambda low, high: None, 2, 2)
+    with threads.borrowed_pool(2) as pool:
+        pool.submit(int).result()
     child = os.fork()
     if child == 0:
         threads.share(lambda low, high: None, 2, 2)
+        with threads.borrowed_pool(2) as pool:
+            pool.submit(int).result()
         os._exit(17)
     for _ in range(200):
         pid, status = os.waitpid(child, os.WNOHANG)

@@ -18,6 +18,7 @@ from sgmcmc.bench.alone.problems import (
     WELLS,
     logistic_data,
     logistic_start,
+    noise_on_theta,
     reference,
     step_sizes,
     wells_start,
@@ -29,13 +30,13 @@ __all__ = ["efficiency", "gaussian", "logistic", "memory", "sampler_for", "wells
 Config = dict[str, Any]
 
 
-def sampler_for(method: str, h: float, friction: float, noise: float = 0.0) -> Sampler:
+def sampler_for(method: str, h: float, friction: float, noise: float = 0.0, sigma_theta: float = 0.1) -> Sampler:
     """A preset with everything else at its default; `noise` is the variance of the gradient noise where it is known."""
     makers: dict[str, Callable[[], Sampler]] = {
         "sgld": lambda: sg.SGLD(h),
         "sghmc": lambda: sg.SGHMC(h, friction=friction, noise_estimate=0.5 * h * noise),
         "sgnht": lambda: sg.SGNHT(h, diffusion=friction),
-        "sgmgtd": lambda: sg.SGMGTD(h, a=1, sigma_p=friction),
+        "sgmgtd": lambda: sg.SGMGTD(h, a=1, sigma_p=friction, sigma_theta=sigma_theta),
     }
     return makers[method]()
 
@@ -83,7 +84,7 @@ def _logistic_model(config: Config) -> Any:
 def logistic(config: Config, folder: Path) -> dict[str, Any]:
     model, chains = _logistic_model(config), config["chains"]
     h, friction = step_sizes(config)
-    sampler = sampler_for(config["method"], h, friction)
+    sampler = sampler_for(config["method"], h, friction, sigma_theta=noise_on_theta(config))
     place = folder, config["n"], config["d"], chains
     starts = [logistic_start(*place, seed, "float64") for seed in range(config["runs"] + 1)]
 

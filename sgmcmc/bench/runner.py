@@ -118,6 +118,7 @@ def _measure(entry: Config, folder: Path, environments: Environments) -> Row:
 def _environment(entry: Config) -> dict[str, str]:
     """Ours is importable wherever it is, our path is not that of an older Python, the tuned BlackJAX has two devices."""
     environment = dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed by pip, which compiles to bytecode
     if entry["who"] == "sgmcmc":
         paths = [str(HERE.parents[1]), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p != "")

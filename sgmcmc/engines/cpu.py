@@ -6,9 +6,9 @@ import math
 from typing import Any, NamedTuple
 
 from sgmcmc.dispatch import like, loop
+from sgmcmc.engines.parts import estimate_by
 from sgmcmc.kernels import kernel
 from sgmcmc.minibatch import choose
-from sgmcmc.potentials import estimate
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
 from sgmcmc.update import begin, fill_noise, update
 
@@ -37,13 +37,14 @@ class Buffers(NamedTuple):
     memory: Any
     origin: Any  # θ when recording began
     sums: Any  # float64: Σ p K'/d, Σ (θ − origin)·∇U/d, and how many of each
+    parts: Any  # Whole, or Parts: how the sum over the rows is taken
 
 
 @loop(inline=True)
-def find_gradient(gradient, model, theta, rows, memory, normals, stream, step, out):
+def find_gradient(gradient, model, theta, rows, memory, parts, normals, stream, step, out):
     """∇Ũ(θ) into `out`: minibatch, then the noise and the clipping that were asked for."""
     choose(gradient.minibatch, gradient.n_rows, stream, step, memory, rows)
-    estimate(model, theta, rows, gradient.weight, out)
+    estimate_by(parts, model, theta, rows, gradient.weight, step, out)
     if gradient.noise > 0.0:
         amplitude = math.sqrt(2.0 * gradient.noise)
         fill_normals(normals, stream, step, GRADIENT_NOISE, 0)
@@ -104,9 +105,8 @@ def run_steps(
         now, h, row = step + t, step_sizes[t], t % batch
         if short and row == 0:
             fill_noise(dynamics, buffers.noise, min(batch, step_sizes.size - t), stream, now, 0)
-        find_gradient(
-            gradient, model, theta, buffers.rows, buffers.memory, buffers.gradient_noise, stream, now, buffers.gradient
-        )
+        b = buffers
+        find_gradient(gradient, model, theta, b.rows, b.memory, b.parts, b.gradient_noise, stream, now, b.gradient)
         if now == first_measured:
             copy(theta, buffers.origin)
         elif now > first_measured:

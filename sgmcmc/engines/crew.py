@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.engines.cpu import Buffers, Gradient
+from sgmcmc.engines.parts import parts_for
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.python import is_finite
 from sgmcmc.engines.recording import Recorder, Tally
 from sgmcmc.integrators import Dynamics, State
 from sgmcmc.minibatch import lookahead, row_buffer
 from sgmcmc.rng import Stream
+from sgmcmc.threads import borrowed_pool
 from sgmcmc.update import noise_buffers
 
 __all__ = ["Chain", "Group", "Job", "Saver", "Task", "groups", "run", "split"]
@@ -75,6 +77,7 @@ class Job:
             lookahead(g.minibatch, g.n_rows),
             chain.origin,
             chain.sums,
+            parts_for(self.model, dim, g.minibatch, g.n_rows, self.dtype),
         )
 
     def fitting(self, chain: Chain, count: int) -> int:
@@ -141,34 +144,44 @@ def run(
     `progress` is told how many steps were done, `diverged` of every chain that diverges (and may raise), `saver` when it may
     look at the chains; all on this thread.
     """
-    queue = [(0, i) for i in range(len(tasks))]
     running: dict[Future[Any], int] = {}
-    pool = ThreadPoolExecutor(threads)
-    try:
-        while queue or running:
-            due = saver is not None and saver.due()
-            if due and saver is not None and (not running or all(task.apart for task in tasks)):
-                _save(saver, tasks)
-                due = False
-            while queue and len(running) < threads and not due:
-                _, i = heapq.heappop(queue)
-                running[tasks[i].launch(pool)] = i
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                i = running.pop(future)
-                progress(tasks[i].receive(future))
-                for chain in tasks[i].newly_diverged():
-                    diverged(chain)
-                if tasks[i].steps_left:
-                    heapq.heappush(queue, (tasks[i].steps_done, i))
-    except KeyboardInterrupt:
-        _settle(running, tasks)  # a few tenths of a second; a second Ctrl-C gets out of here at once
-        return True
-    except BaseException:
-        _settle(running, tasks)
-        raise
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    with borrowed_pool(threads) as pool:
+        try:
+            _bring_to_the_end(pool, threads, progress, diverged, tasks, saver, running)
+        except KeyboardInterrupt:
+            _settle(running, tasks)  # a few tenths of a second; a second Ctrl-C gets out of here at once
+            return True
+        except BaseException:
+            _settle(running, tasks)
+            raise
     return False
+
+
+def _bring_to_the_end(
+    pool: ThreadPoolExecutor,
+    threads: int,
+    progress: Callable[[int], None],
+    diverged: Callable[[Chain], None],
+    tasks: Sequence[Task],
+    saver: Saver | None,
+    running: dict[Future[Any], int],
+) -> None:
+    queue = [(0, i) for i in range(len(tasks))]
+    while queue or running:
+        due = saver is not None and saver.due()
+        if due and saver is not None and (not running or all(task.apart for task in tasks)):
+            _save(saver, tasks)
+            due = False
+        while queue and len(running) < threads and not due:
+            _, i = heapq.heappop(queue)
+            running[tasks[i].launch(pool)] = i
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            i = running.pop(future)
+            progress(tasks[i].receive(future))
+            for chain in tasks[i].newly_diverged():
+                diverged(chain)
+            if tasks[i].steps_left:
+                heapq.heappush(queue, (tasks[i].steps_done, i))
 
 
 def _save(saver: Saver, tasks: Sequence[Task]) -> None:
@@ -202,7 +215,7 @@ class Saver(Protocol):
 class Task:
     """Chains that one thread takes a chunk further at a time."""
 
-    growth = 8  # a chunk may be so many times as long as the one before
+    growth = 64  # a chunk may be so many times as long as the one before
     apart = False  # whether a chunk works on copies, and its chains stay as they are until `receive`
 
     def __init__(self, job: Job, chains: list[Chain]) -> None:

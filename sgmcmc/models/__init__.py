@@ -1,13 +1,18 @@
 """Models: targets with known answers, regressions, topics, a Boltzmann machine."""
 
-from sgmcmc.models.drbm import DRBM
-from sgmcmc.models.five_well import FiveWell
-from sgmcmc.models.gaussian import Gaussian
-from sgmcmc.models.lda import LDA
-from sgmcmc.models.linear import LinearRegression
-from sgmcmc.models.logistic import LogisticRegression
-from sgmcmc.models.mixture import GaussianMixture
-from sgmcmc.models.softmax import SoftmaxRegression
+from typing import TYPE_CHECKING
+
+from sgmcmc.lazy import lazily
+
+if TYPE_CHECKING:
+    from sgmcmc.models.drbm import DRBM
+    from sgmcmc.models.five_well import FiveWell
+    from sgmcmc.models.gaussian import Gaussian
+    from sgmcmc.models.lda import LDA
+    from sgmcmc.models.linear import LinearRegression
+    from sgmcmc.models.logistic import LogisticRegression
+    from sgmcmc.models.mixture import GaussianMixture
+    from sgmcmc.models.softmax import SoftmaxRegression
 
 __all__ = [
     "DRBM",
@@ -19,3 +24,17 @@ __all__ = [
     "LogisticRegression",
     "SoftmaxRegression",
 ]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "drbm": ("DRBM",),
+        "five_well": ("FiveWell",),
+        "gaussian": ("Gaussian",),
+        "lda": ("LDA",),
+        "linear": ("LinearRegression",),
+        "logistic": ("LogisticRegression",),
+        "mixture": ("GaussianMixture",),
+        "softmax": ("SoftmaxRegression",),
+    },
+)

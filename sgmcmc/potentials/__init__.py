@@ -19,6 +19,7 @@ from sgmcmc.potentials.contract import (
     rows_of,
     scratch_rows,
     scratch_size,
+    sums_in_parts,
     weigh,
 )
 from sgmcmc.potentials.cooperation import part_of_sum, sum_over_rows, sums_per_row, to_errors
@@ -51,6 +52,7 @@ __all__ = [
     "scratch_rows",
     "scratch_size",
     "sum_over_rows",
+    "sums_in_parts",
     "sums_per_row",
     "to_errors",
     "weigh",

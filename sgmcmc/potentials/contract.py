@@ -41,6 +41,7 @@ __all__ = [
     "scratch_rows",
     "scratch_size",
     "selection",
+    "sums_in_parts",
     "weigh",
 ]
 
@@ -87,6 +88,16 @@ def scratch_rows(model: Any) -> Any:
 @implements(scratch_rows)
 def _(model: Any) -> Any:
     return 0
+
+
+@open_function
+def sums_in_parts(model: Any) -> Any:
+    """Whether `add_gradient` is as fast for a part of the rows at a time, in plain Python: threads then share it out."""
+
+
+@implements(sums_in_parts)
+def _(model: Any) -> Any:
+    return False
 
 
 @open_function(on=1, inline=False, fastmath=LOOP)

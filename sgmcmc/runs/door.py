@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
-from sgmcmc.engines import cuda
 from sgmcmc.engines.cuda_state import choose_device
 from sgmcmc.engines.recording import Keep, KeepFunction, KeepMoments
 from sgmcmc.minibatch import as_minibatch
@@ -67,7 +66,9 @@ def _device(device: str, model: Any) -> tuple[str, str]:
     if device == "auto" and isinstance(model, PythonPotential):
         return "cpu", "the gradient is computed by Python"
     if device == "cuda":
-        cuda.check_model_for_device(model)
+        from sgmcmc.engines.cuda import check_model_for_device
+
+        check_model_for_device(model)
     return choose_device(device)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines import cpu, crew, cuda, packed, python
+from sgmcmc.engines import cpu, crew, packed, python, team
 from sgmcmc.engines.plan import Plan, make_plan
 from sgmcmc.engines.recording import Recorder
 from sgmcmc.minibatch import FullData
@@ -77,10 +77,14 @@ class Settings:
 
 
 def local_tasks(
-    device: str, job: crew.Job, chains: list[crew.Chain], seed: int, threads: int, out: NDArray[Any]
+    device: str, job: crew.Job, chains: list[crew.Chain], seed: int, threads: int, out: NDArray[Any], cores: int = 1
 ) -> Sequence[crew.Task]:
-    """Who runs the chains: the GPUs, or packs of small chains, or groups of chains one after the other."""
+    """Who runs the chains: the GPUs, or packs of small chains, or teams for each, or groups of chains one after the other."""
     if device == "cuda":
+        from sgmcmc.engines import cuda
+
         return cuda.fleets(job, chains, seed)
-    packs = packed.packs(job, chains, threads, out)
-    return crew.groups(job, chains, threads) if packs is None else packs
+    found: Sequence[crew.Task] | None = packed.packs(job, chains, threads, out)
+    if found is None:
+        found = team.teams(job, chains, cores // max(1, min(threads, len(chains))))
+    return crew.groups(job, chains, threads) if found is None else found

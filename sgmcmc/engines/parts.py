@@ -1,0 +1,103 @@
+"""The gradient in parts: sums over a few stretches of the rows, each by one thread of a team.
+
+Every thread of a team runs the whole chain, on a state of its own: the rows, the noise and the update are the same for all, bit
+for bit, and cheap. Only the sums over the rows are shared out. After its parts a thread gives a signal, waits for those of the
+others, and adds up all parts in their order; so the draws do not depend on how many threads there are. One thread alone adds up
+the same parts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc.dispatch import LOOP, implements, loop, open_function
+from sgmcmc.minibatch import FullData
+from sgmcmc.potentials import add_gradient, estimate, sums_in_parts, weigh
+from sgmcmc.signals import give_signal, give_way, read_signal, yield_address
+
+__all__ = ["APART", "Parts", "Whole", "estimate_by", "members", "parts_for"]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+MOST_PARTS = 8
+ROWS = 500  # of a part: the first few of each come from memory while nobody has anything else to do
+LONG = 1 << 15  # numbers in a batch: 10 µs at the least, where a signal takes a tenth of one
+PATIENCE = 2000  # looks at a signal, some microseconds, before a thread lets others have its core
+APART = 8  # signals lie in cache lines of their own
+
+
+class Whole(NamedTuple):
+    """One sum over all rows."""
+
+
+class Parts(NamedTuple):
+    """What a thread of a team knows; the arrays are those of all."""
+
+    sums: NDArray[Any]  # (2, parts, dim): those of this step, and of the one before, which somebody may still read
+    signals: NDArray[
+        np.int64
+    ]  # of thread i at i·APART: the step after the last whose sums it has; at the end, 1 is "give up"
+    me: int
+    team: int
+    yielding: int  # the address of `sched_yield`
+
+
+def parts_for(model: Any, dim: int, minibatch: Any, n_rows: int, dtype: Any) -> Whole | Parts:
+    """Whether the gradient is worth being taken in parts: it depends on the model and the batch, never on the threads."""
+    size = n_rows if isinstance(minibatch, FullData) else minibatch.size
+    if size * dim < LONG or size < 2 or not sums_in_parts(model):
+        return Whole()
+    return members(1, np.zeros((2, min(max(2, size // ROWS), MOST_PARTS), dim), dtype))[0]
+
+
+def members(team: int, sums: NDArray[Any]) -> list[Parts]:
+    """A team of so many, for these parts."""
+    signals = np.zeros((team + 1) * APART, np.int64)
+    return [Parts(sums, signals, me, team, yield_address()) for me in range(team)]
+
+
+@open_function(on=1, inline=False, fastmath=LOOP)
+def estimate_by(parts, model, theta, rows, weight, step, out):
+    """`estimate`, as a whole or in parts."""
+
+
+@implements(estimate_by, Whole)
+def _(parts, model, theta, rows, weight, step, out):
+    estimate(model, theta, rows, weight, out)
+
+
+@implements(estimate_by, Parts)
+def _(parts, model, theta, rows, weight, step, out):
+    sums, count = parts.sums[step % 2], parts.sums.shape[1]
+    for k in range(parts.me, count, parts.team):
+        own = sums[k]
+        for j in range(own.size):
+            own[j] = 0.0
+        add_gradient(model, theta, rows[k * rows.size // count : (k + 1) * rows.size // count], own)
+    together = await_others(parts, step)
+    for j in range(out.size):
+        out[j] = 0.0 if together else np.nan  # a chain that cannot go on ends as one that diverged
+    for k in range(count):
+        own = sums[k]
+        for j in range(out.size):
+            out[j] += own[j]
+    weigh(model, theta, weight, out)
+
+
+@loop
+def await_others(parts, step):
+    """Give a signal, and wait for those of the others. Whether all are there; not if somebody gave up."""
+    if parts.team > 1:
+        give_signal(parts.signals, parts.me * APART, step + 1)
+        for other in range(parts.team):
+            looks = 0
+            while read_signal(parts.signals, other * APART) <= step:
+                if read_signal(parts.signals, parts.team * APART) != 0:
+                    return False
+                looks += 1
+                if looks > PATIENCE:
+                    give_way(parts.yielding)
+    return True
