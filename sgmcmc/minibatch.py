@@ -125,7 +125,7 @@ def lookahead(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
     return np.full(AHEAD // minibatch.size * minibatch.size + 1, -1, np.int64)
 
 
-@open_function(inline=False, fastmath=LOOP)
+@open_function(inline=True, fastmath=LOOP)
 def choose(minibatch, n_rows, stream, step, memory, rows):
     """Write the rows of this step into `rows`."""
 

@@ -185,3 +185,19 @@ def test_a_forked_child_has_helpers_of_its_own():
         os.waitpid(child, 0)
     assert pid
     assert os.waitstatus_to_exitcode(status) == 17
+
+
+@pytest.mark.parametrize("shape", [(0,), (3,), (25,), (81, 25), (1, 0)])
+def test_arrays_on_lines_of_their_own_share_none(shape):
+    array = np.random.default_rng(0).random(shape)
+    copies = [threads.on_own_lines(array) for _ in range(50)]
+    assert all(np.array_equal(own, array) and own.flags.c_contiguous and own.flags.writeable for own in copies)
+    pairs = [n for own in copies for n in range(own.ctypes.data // 128, -(-(own.ctypes.data + own.nbytes) // 128))]
+    assert len(set(pairs)) == len(pairs)
+
+
+def test_plain_arrays_do_share_lines():
+    """The control of the test above."""
+    rows = np.zeros((50, 3))
+    lines = [n for row in rows for n in {row.ctypes.data // 128, (row.ctypes.data + row.nbytes - 1) // 128}]
+    assert len(set(lines)) < len(lines)

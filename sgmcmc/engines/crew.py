@@ -22,10 +22,11 @@ from sgmcmc.engines.parts import parts_for
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.python import is_finite
 from sgmcmc.engines.recording import Recorder, Tally
-from sgmcmc.integrators import Dynamics, State
-from sgmcmc.minibatch import lookahead, row_buffer
+from sgmcmc.integrators import Dynamics, Noise, State
+from sgmcmc.minibatch import FullData, lookahead, row_buffer
+from sgmcmc.potentials import PythonPotential
 from sgmcmc.rng import Stream
-from sgmcmc.threads import borrowed_pool
+from sgmcmc.threads import borrowed_pool, on_own_lines
 from sgmcmc.update import noise_buffers
 
 __all__ = ["Chain", "Group", "Job", "Saver", "Task", "groups", "run", "split"]
@@ -70,15 +71,25 @@ class Job:
     def buffers(self, chain: Chain) -> Buffers:
         dim, g = chain.state.theta.size, self.gradient
         return Buffers(
-            noise_buffers(self.dynamics, dim, self.dtype),
-            np.zeros(dim, self.dtype),
-            np.zeros((1, dim if g.noise > 0.0 else 0), self.dtype),
-            row_buffer(g.minibatch, g.n_rows),
-            lookahead(g.minibatch, g.n_rows),
+            Noise(*(on_own_lines(a) for a in noise_buffers(self.dynamics, dim, self.dtype))),
+            on_own_lines(np.zeros(dim, self.dtype)),
+            on_own_lines(np.zeros((1, dim if g.noise > 0.0 else 0), self.dtype)),
+            on_own_lines(row_buffer(g.minibatch, g.n_rows)),
+            on_own_lines(lookahead(g.minibatch, g.n_rows)),
             chain.origin,
             chain.sums,
             parts_for(self.model, dim, g.minibatch, g.n_rows, self.dtype),
         )
+
+    def first_count(self, dim: int) -> int:
+        """Steps in a first chunk: one, as somebody else's gradient may take seconds. Ours take far less than a µs per number."""
+        if type(self.model).__module__.split(".")[0] != __package__.split(".")[0] or isinstance(
+            self.model, PythonPotential
+        ):
+            return 1
+        g = self.gradient
+        rows = g.n_rows if isinstance(g.minibatch, FullData) else g.minibatch.size
+        return max(1, min(int(CHUNK_SECONDS * 1e6 / (dim * max(1, rows))), 1 << 10))
 
     def fitting(self, chain: Chain, count: int) -> int:
         """So many of `count` steps as are left, and as the chain has room for their draws."""
@@ -221,7 +232,7 @@ class Task:
     def __init__(self, job: Job, chains: list[Chain]) -> None:
         self.job = job
         self.chains = chains
-        self.count = 1  # steps in the next chunk; a first gradient may take seconds
+        self.count = 1  # steps in the next chunk
         self.steps_done = 0
         self._reported: set[int] = set()
 
@@ -271,6 +282,10 @@ class Group(Task):
 
     def __init__(self, job: Job, chains: list[Chain]) -> None:
         super().__init__(job, chains)
+        self.count = job.first_count(chains[0].state.theta.size)
+        for chain in chains:
+            chain.state = State(*(on_own_lines(a) for a in chain.state))
+            chain.origin, chain.sums = on_own_lines(chain.origin), on_own_lines(chain.sums)
         self.buffers = job.buffers(chains[0])
 
     def prepare(self) -> None:

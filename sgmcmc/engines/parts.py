@@ -59,7 +59,7 @@ def members(team: int, sums: NDArray[Any]) -> list[Parts]:
     return [Parts(sums, signals, me, team, yield_address()) for me in range(team)]
 
 
-@open_function(on=1, inline=False, fastmath=LOOP)
+@open_function(on=1, inline=True, fastmath=LOOP)
 def estimate_by(parts, model, theta, rows, weight, step, out):
     """`estimate`, as a whole or in parts."""
 

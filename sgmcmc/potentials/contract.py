@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-@open_function(on=1, inline=False, fastmath=LOOP)
+@open_function(on=1, inline=True, fastmath=LOOP)
 def add_gradient(model: Any, theta: Any, rows: Any, out: Any) -> Any:
     """out += Σ_{i in rows} ∇(−log p(y_i | θ)); `rows` are int64 indices that may repeat, all arrays are contiguous."""
 
@@ -141,7 +141,7 @@ def prior_energy(model: Any, theta: Any) -> Any:
     return total
 
 
-@loop
+@loop(inline=True)
 def weigh(model: Any, theta: Any, weight: Any, out: Any) -> Any:
     """out = weight · out + ∇(−log prior(θ)), where out is a sum over rows."""
     prior = prior_of(model)
@@ -149,7 +149,7 @@ def weigh(model: Any, theta: Any, weight: Any, out: Any) -> Any:
         out[j] = weight * out[j] + slope(prior, theta[j])
 
 
-@loop
+@loop(inline=True)
 def estimate(model: Any, theta: Any, rows: Any, weight: Any, out: Any) -> Any:
     """out = weight · Σ_rows ∇(−log p(y_i | θ)) + ∇(−log prior(θ)): unbiased for ∇U if weight = N/n (1 without data).
 
