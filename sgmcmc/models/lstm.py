@@ -4,8 +4,8 @@
 
 Music: x_t is a frame of 0/1 keys, each a Bernoulli variable with logit h·V + d. Language: x_t is a word, with probabilities
 softmax(h·V + d), and goes in as its row of the embedding. The gradient is back-propagation through time, written out
-(`lstm_gates`, `lstm_ends`, `lstm_pass`), in the precision of θ. A row of the data is a sequence, or a piece of it of at most `length`
-steps.
+(`lstm_gates`, `lstm_ends`, `lstm_pass`), in the precision of θ. A row of the data is a sequence, or a piece of it of at most
+`length` steps.
 """
 
 from __future__ import annotations
@@ -49,6 +49,11 @@ class LSTM(PythonPotential):
     words: int | None
     embedding: int
     threads: int
+    _own: threading.local
+    _sequence: Keys | Words
+    _begins: NDArray[np.int64]
+    _stops: NDArray[np.int64]
+    _fresh: NDArray[np.bool_]
 
     def __new__(
         cls,

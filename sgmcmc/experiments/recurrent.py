@@ -1,0 +1,157 @@
+"""One run of a recurrent network: epochs of minibatches, a test after each, and a checkpoint that a stopped run goes on from.
+
+Rows are taken in an order that `seed` and the number of the epoch decide, each once per epoch; the gradient of U is estimated from
+them without bias but for its norm, which is bounded (per step of the data) as is usual for recurrent networks; the run counts how
+often. After each epoch the probabilities that the draw at hand gives to the validation and the test data are added to an average
+over draws, from the epoch `collect` on; before that the draw stands alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc.experiments import kept
+from sgmcmc.integrators import State
+from sgmcmc.samplers import ChainState
+
+__all__ = ["Plan", "Predictive", "run_epochs"]
+
+Array = NDArray[Any]
+CLIP = 5.0  # the largest norm of the gradient of the mean of −log p
+
+
+class Plan(NamedTuple):
+    """What a run is: how long, in what pieces, from which epoch on draws are averaged, how often within an epoch it is tested."""
+
+    epochs: int
+    batch: int
+    seed: int
+    collect: int
+    looks: int = 1
+    most: int | None = None  # steps per epoch; None for all rows
+
+
+class Predictive:
+    """The average over draws of the probability of every step."""
+
+    def __init__(self, size: int) -> None:
+        self.total, self.draws = np.zeros(size), 0
+
+    def add(self, losses: Array) -> None:
+        self.total += np.exp(-losses)
+        self.draws += 1
+
+    def loss(self) -> float:
+        """−log of the average, per step."""
+        with np.errstate(divide="ignore"):
+            return float(-np.log(self.total / self.draws).mean())
+
+
+class _Run:
+    """What a run has come to, in a form that a file can hold."""
+
+    def __init__(self, sampler: Any, theta: Array, seed: int, sizes: tuple[int, int]) -> None:
+        self.state = sampler.init(theta, seed=seed)
+        self.averages = [Predictive(n) for n in sizes]
+        self.curve: list[tuple[float, ...]] = []
+        self.clipped, self.taken, self.epoch, self.seconds = 0, 0, 0, 0.0
+
+    def packed(self) -> dict[str, Any]:
+        state = self.state
+        found: dict[str, Any] = {name: getattr(self, name) for name in ("curve", "clipped", "taken", "epoch", "seconds")}
+        found["averages"] = [(a.total, a.draws) for a in self.averages]
+        if isinstance(state, ChainState):
+            found["state"] = (tuple(np.asarray(a) for a in state.arrays), state.step, state.before)
+        else:
+            found["state"] = (state.theta, state.squares)
+        return found
+
+    def unpack(self, found: dict[str, Any]) -> None:
+        for name in ("curve", "clipped", "taken", "epoch", "seconds"):
+            setattr(self, name, found[name])
+        for average, (total, draws) in zip(self.averages, found["averages"], strict=True):
+            average.total, average.draws = total, draws
+        if isinstance(self.state, ChainState):
+            arrays, step, before = found["state"]
+            self.state = self.state._replace(arrays=State(*arrays), step=step, before=before)
+        else:
+            self.state.theta[:], self.state.squares[:] = found["state"]
+
+
+def run_epochs(
+    model: Any,
+    tests: tuple[Any, Any],
+    sampler: Any,
+    plan: Plan,
+    checkpoint: Path | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Run, or go on with, `plan.epochs` epochs. Gives the curve: (epoch, validation loss of the draw, of the average, test of both).
+
+    A run that diverged ends early; its last loss is infinite.
+    """
+    theta = model.init(plan.seed).astype(np.float32)
+    run = _Run(sampler, theta, plan.seed, tuple(t.steps for t in tests))  # type: ignore[arg-type]
+    if checkpoint is not None and checkpoint.exists():
+        run.unpack(kept.load(checkpoint))
+    gradient = np.zeros_like(theta)
+    while run.epoch < plan.epochs and not (run.curve and not np.isfinite(run.curve[-1]).all()):
+        begin = time.process_time()
+        _epoch(model, sampler, run, plan, tests, gradient)
+        run.epoch += 1
+        run.seconds += time.process_time() - begin
+        if checkpoint is not None:
+            kept.save(checkpoint, run.packed())
+        if tell is not None:
+            tell(f"epoch {run.epoch}, validation {run.curve[-1][2]:.4f}")
+    last = run.curve[-1]
+    return {
+        "curve": run.curve, "valid": last[2], "test": last[4], "alone": last[3], "epochs": run.epoch,
+        "clipped": run.clipped / max(1, run.taken), "seconds": run.seconds, "steps": run.taken,
+        "draws": run.averages[0].draws,
+    }  # fmt: skip
+
+
+def _epoch(model: Any, sampler: Any, run: _Run, plan: Plan, tests: tuple[Any, Any], gradient: Array) -> None:
+    """One epoch, and its tests; one that diverges is left with infinite losses."""
+    order = np.random.default_rng([plan.seed, 17, run.epoch]).permutation(model.n_rows)
+    batches = [order[k : k + plan.batch] for k in range(0, order.size, plan.batch)][: plan.most]
+    marks = {round((k + 1) * len(batches) / plan.looks) for k in range(plan.looks)}
+    for count, rows in enumerate(batches, 1):
+        model.estimate(run.state.theta, rows, gradient.dtype.type(model.n_rows / rows.size), gradient)
+        run.clipped += _bound(gradient, CLIP * model.steps)
+        run.state = sampler.step(run.state, gradient, inplace=True)
+        run.taken += 1
+        if count in marks:
+            _look(run, tests, run.epoch + count / len(batches), plan.collect)
+            if not np.isfinite(run.curve[-1]).all():
+                return
+
+
+def _bound(gradient: Array, most: float) -> int:
+    """Shorten a gradient that is longer than `most`; 1 if it was."""
+    norm = float(np.sqrt(np.dot(gradient, gradient)))
+    if norm <= most or not np.isfinite(norm):
+        return 0
+    gradient *= gradient.dtype.type(most / norm)
+    return 1
+
+
+def _look(run: _Run, tests: tuple[Any, Any], epoch: float, collect: int) -> None:
+    """Test the draw, and the average if it has begun."""
+    alone, averaged = [], []
+    for test, average in zip(tests, run.averages, strict=True):
+        with np.errstate(all="ignore"):
+            losses = test.losses(run.state.theta)
+        own = float(losses.mean()) if np.isfinite(losses).all() else np.inf
+        alone.append(own)
+        if epoch > collect and np.isfinite(own):
+            average.add(losses)
+        averaged.append(average.loss() if average.draws and np.isfinite(own) else own)
+    run.curve.append((epoch, alone[0], averaged[0], alone[1], averaged[1]))
