@@ -224,9 +224,9 @@ def _sequences(name: str, source: Source, arrays: dict[str, Any]) -> Sequences:
         parts = [np.asarray(arrays[part]) for part in ("train", "valid", "test")]
         if parts[0].ndim == 2:  # music
             offsets = [np.asarray(arrays[f"{part}_offsets"]).astype(np.int64) for part in ("train", "valid", "test")]
-            return Sequences(name, *(np.unpackbits(p, axis=1) for p in parts), *offsets, columns=parts[0].shape[1] * 8)
+            return Sequences._make((name, *(np.unpackbits(p, axis=1) for p in parts), *offsets, 8 * parts[0].shape[1]))
         offsets = [np.array([0, p.size]) for p in parts]
-        return Sequences(name, *(p.astype(np.int64) for p in parts), *offsets, columns=arrays["vocab"].size)
+        return Sequences._make((name, *(p.astype(np.int64) for p in parts), *offsets, arrays["vocab"].size))
     except KeyError as error:
         raise ValueError(f"{source.file} is damaged: it lacks {error}; get it again") from error
 

@@ -1,8 +1,8 @@
 """One run of a recurrent network: epochs of minibatches, a test after each, and a checkpoint that a stopped run goes on from.
 
-Rows are taken in an order that `seed` and the number of the epoch decide, each once per epoch; the gradient of U is estimated from
-them without bias but for its norm, which is bounded (per step of the data) as is usual for recurrent networks; the run counts how
-often. After each epoch the probabilities that the draw at hand gives to the validation and the test data are added to an average
+Rows are taken in an order that `seed` and the number of the epoch decide, each once per epoch; the gradient of U is estimated
+from them without bias but for its norm, which is bounded (per step of the data) as is usual for recurrent networks; the run
+counts how often. After each epoch the probabilities that the draw at hand gives to the validation and the test data are added to an average
 over draws, from the epoch `collect` on; before that the draw stands alone.
 """
 
@@ -23,6 +23,7 @@ from sgmcmc.samplers import ChainState
 __all__ = ["Plan", "Predictive", "run_epochs"]
 
 Array = NDArray[Any]
+BETWEEN = 20.0  # seconds between checkpoints, at least
 CLIP = 5.0  # the largest norm of the gradient of the mean of −log p
 
 
@@ -56,7 +57,7 @@ class Predictive:
 class _Run:
     """What a run has come to, in a form that a file can hold."""
 
-    def __init__(self, sampler: Any, theta: Array, seed: int, sizes: tuple[int, int]) -> None:
+    def __init__(self, sampler: Any, theta: Array, seed: int, sizes: tuple[int, ...]) -> None:
         self.state = sampler.init(theta, seed=seed)
         self.averages = [Predictive(n) for n in sizes]
         self.curve: list[tuple[float, ...]] = []
@@ -64,7 +65,9 @@ class _Run:
 
     def packed(self) -> dict[str, Any]:
         state = self.state
-        found: dict[str, Any] = {name: getattr(self, name) for name in ("curve", "clipped", "taken", "epoch", "seconds")}
+        found: dict[str, Any] = {
+            name: getattr(self, name) for name in ("curve", "clipped", "taken", "epoch", "seconds")
+        }
         found["averages"] = [(a.total, a.draws) for a in self.averages]
         if isinstance(state, ChainState):
             found["state"] = (tuple(np.asarray(a) for a in state.arrays), state.step, state.before)
@@ -92,22 +95,23 @@ def run_epochs(
     checkpoint: Path | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """Run, or go on with, `plan.epochs` epochs. Gives the curve: (epoch, validation loss of the draw, of the average, test of both).
+    """Run, or go on with, `plan.epochs` epochs. The curve is (epoch, validation loss of draw and of average, the same of test).
 
     A run that diverged ends early; its last loss is infinite.
     """
     theta = model.init(plan.seed).astype(np.float32)
-    run = _Run(sampler, theta, plan.seed, tuple(t.steps for t in tests))  # type: ignore[arg-type]
+    run = _Run(sampler, theta, plan.seed, tuple(t.steps for t in tests))
     if checkpoint is not None and checkpoint.exists():
         run.unpack(kept.load(checkpoint))
-    gradient = np.zeros_like(theta)
+    gradient, saved = np.zeros_like(theta), time.monotonic()
     while run.epoch < plan.epochs and not (run.curve and not np.isfinite(run.curve[-1]).all()):
         begin = time.process_time()
         _epoch(model, sampler, run, plan, tests, gradient)
         run.epoch += 1
         run.seconds += time.process_time() - begin
-        if checkpoint is not None:
+        if checkpoint is not None and (run.epoch == plan.epochs or time.monotonic() - saved > BETWEEN):
             kept.save(checkpoint, run.packed())
+            saved = time.monotonic()
         if tell is not None:
             tell(f"epoch {run.epoch}, validation {run.curve[-1][2]:.4f}")
     last = run.curve[-1]

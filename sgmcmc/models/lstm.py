@@ -108,7 +108,7 @@ class LSTM(PythonPotential):
             shapes[f"input_{layer}"] = (size if layer == 0 else self.hidden, 4 * self.hidden)
             shapes[f"recurrent_{layer}"] = (self.hidden, 4 * self.hidden)
             shapes[f"bias_{layer}"] = (4 * self.hidden,)
-        return shapes | {"output": (self.hidden, outputs), "output_bias": (outputs,)}  # type: ignore[return-value]
+        return shapes | {"output": (self.hidden, outputs), "output_bias": (outputs,)}
 
     def split(self, theta: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """The pieces by name, as views of θ."""

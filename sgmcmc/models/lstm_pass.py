@@ -81,7 +81,7 @@ class Pass:
             squashed = self.take(f"squashed_{layer}", self.steps, self.width, units)
             room = self.take("room", self.width, 4 * units)
             self._share(
-                lambda low, high, a=(gates, R, h, c, squashed, room): forward_steps(*a, low, high),  # type: ignore[misc]
+                lambda low, high, a=(gates, R, h, c, squashed, room): forward_steps(*a, low, high),
                 self.width,
             )
         V = parts["output"]
