@@ -44,7 +44,9 @@ SETTING = (
     "per step, {epochs} epochs, {rows} steps each. NLL per frame of the predictive average over the draws at the end of each "
     "epoch after epoch {collect}; beside it that of single draws, the best by validation and the last. Every method was tuned "
     "with {settings} settings of {tuning} epochs by the validation NLL of its average. Gradients longer than 5 per frame are "
-    "shortened; the table has the share of steps. The predictive average of SGD and RMSprop is over the points they pass."
+    "shortened; the table has the share of steps. The predictive average of SGD and RMSprop is over the points they pass. The "
+    "average is of probabilities of whole frames: a mixture, in which keys depend on each other, so that it can be far below "
+    "every single draw."
 )
 
 
@@ -118,7 +120,10 @@ def remarks_of(table: Any, own: Set) -> list[str]:
         if len(rows):
             name, found = rows.idxmin(), rows.min()
             word = "at or below" if found <= value else "above"
-            said.append(f"{kind}: {found:.2f} ({name}), {word} the published {value:.2f}.")
+            draw = table.set_index("sampler").loc[name, "best draw alone"]
+            said.append(
+                f"{kind}: {found:.2f} ({name}), {word} the published {value:.2f}; its best single draw has {draw:.2f}."
+            )
     if own.published.get("SGLD", 0.0) > own.static:
         said.append("The published figure of SGLD is above that of the frequency of each key: no evidence of learning.")
     return said

@@ -2,8 +2,8 @@
 
 Rows are taken in an order that `seed` and the number of the epoch decide, each once per epoch; the gradient of U is estimated
 from them without bias but for its norm, which is bounded (per step of the data) as is usual for recurrent networks; the run
-counts how often. After each epoch the probabilities that the draw at hand gives to the validation and the test data are added to an average
-over draws, from the epoch `collect` on; before that the draw stands alone.
+counts how often. After each epoch the probabilities that the draw at hand gives to the validation and the test data are added
+to an average over draws, from the epoch `collect` on; before that the draw stands alone.
 """
 
 from __future__ import annotations
