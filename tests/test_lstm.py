@@ -241,6 +241,15 @@ def test_the_start_has_the_frequencies_of_the_data():
     assert model.split(theta)["bias_0"][50:100].min() == 1.0
 
 
+def test_probabilities_of_keys_are_those_of_the_frames():
+    model = music(length=5)
+    theta, keys = point(model), np.zeros(model.x.shape)
+    losses = model.losses(theta, keys=keys)
+    product = np.where(model.x > 0, keys, 1.0 - keys).prod(axis=1)
+    np.testing.assert_allclose(-np.log(product), losses, rtol=1e-9)
+    np.testing.assert_allclose(losses, model.losses(theta), rtol=1e-12)
+
+
 def test_predictions_are_averages_of_probabilities():
     model = language()
     draws = np.stack([point(model, k) for k in range(3)])

@@ -39,27 +39,43 @@ class Plan(NamedTuple):
 
 
 class Predictive:
-    """The average over draws of the probability of every step."""
+    """The average over draws of the probability of every step; of music also that of every key."""
 
-    def __init__(self, size: int) -> None:
-        self.total, self.draws = np.zeros(size), 0
+    def __init__(self, test: Any) -> None:
+        self.total, self.draws = np.zeros(test.steps), 0
+        self.keys = np.zeros(test.x.shape if test.words is None else (0, 1), np.float32)
 
-    def add(self, losses: Array) -> None:
-        self.total += np.exp(-losses)
-        self.draws += 1
+    def look(self, test: Any, theta: Array, add: bool) -> float:
+        """The loss of a draw, per step; it joins the average if it is finite, and wanted."""
+        seen = np.zeros_like(self.keys)
+        losses = test.losses(theta, keys=seen if seen.size else None)
+        if not np.isfinite(losses).all():
+            return np.inf
+        if add:
+            self.total += np.exp(-losses)
+            self.keys += seen
+            self.draws += 1
+        return float(losses.mean())
 
     def loss(self) -> float:
         """−log of the average, per step."""
         with np.errstate(divide="ignore"):
             return float(-np.log(self.total / self.draws).mean())
 
+    def loss_of_keys(self, frames: Array) -> float:
+        """−log p of frames whose keys are independent, each with its average probability; NaN where there are no keys."""
+        if self.keys.size == 0 or self.draws == 0:
+            return float("nan")
+        p = np.clip(self.keys / self.draws, 1e-7, 1.0 - 1e-7)
+        return float(-np.log(np.where(frames > 0, p, 1.0 - p)).sum(axis=1, dtype=np.float64).mean())
+
 
 class _Run:
     """What a run has come to, in a form that a file can hold."""
 
-    def __init__(self, sampler: Any, theta: Array, seed: int, sizes: tuple[int, ...]) -> None:
+    def __init__(self, sampler: Any, theta: Array, seed: int, tests: tuple[Any, Any]) -> None:
         self.state = sampler.init(theta, seed=seed)
-        self.averages = [Predictive(n) for n in sizes]
+        self.averages = [Predictive(test) for test in tests]
         self.curve: list[tuple[float, ...]] = []
         self.clipped, self.taken, self.epoch, self.seconds = 0, 0, 0, 0.0
 
@@ -68,7 +84,7 @@ class _Run:
         found: dict[str, Any] = {
             name: getattr(self, name) for name in ("curve", "clipped", "taken", "epoch", "seconds")
         }
-        found["averages"] = [(a.total, a.draws) for a in self.averages]
+        found["averages"] = [(a.total, a.draws, a.keys) for a in self.averages]
         if isinstance(state, ChainState):
             found["state"] = (tuple(np.asarray(a) for a in state.arrays), state.step, state.before)
         else:
@@ -78,8 +94,8 @@ class _Run:
     def unpack(self, found: dict[str, Any]) -> None:
         for name in ("curve", "clipped", "taken", "epoch", "seconds"):
             setattr(self, name, found[name])
-        for average, (total, draws) in zip(self.averages, found["averages"], strict=True):
-            average.total, average.draws = total, draws
+        for average, (total, draws, keys) in zip(self.averages, found["averages"], strict=True):
+            average.total, average.draws, average.keys = total, draws, keys
         if isinstance(self.state, ChainState):
             arrays, step, before = found["state"]
             self.state = self.state._replace(arrays=State(*arrays), step=step, before=before)
@@ -100,7 +116,7 @@ def run_epochs(
     A run that diverged ends early; its last loss is infinite.
     """
     theta = model.init(plan.seed).astype(np.float32)
-    run = _Run(sampler, theta, plan.seed, tuple(t.steps for t in tests))
+    run = _Run(sampler, theta, plan.seed, tests)
     if checkpoint is not None and checkpoint.exists():
         run.unpack(kept.load(checkpoint))
     gradient, saved = np.zeros_like(theta), time.monotonic()
@@ -118,7 +134,7 @@ def run_epochs(
     return {
         "curve": run.curve, "valid": last[2], "test": last[4], "alone": last[3], "epochs": run.epoch,
         "clipped": run.clipped / max(1, run.taken), "seconds": run.seconds, "steps": run.taken,
-        "draws": run.averages[0].draws,
+        "draws": run.averages[0].draws, "keys": run.averages[1].loss_of_keys(tests[1].x),
     }  # fmt: skip
 
 
@@ -152,10 +168,7 @@ def _look(run: _Run, tests: tuple[Any, Any], epoch: float, collect: int) -> None
     alone, averaged = [], []
     for test, average in zip(tests, run.averages, strict=True):
         with np.errstate(all="ignore"):
-            losses = test.losses(run.state.theta)
-        own = float(losses.mean()) if np.isfinite(losses).all() else np.inf
+            own = average.look(test, run.state.theta, epoch > collect)
         alone.append(own)
-        if epoch > collect and np.isfinite(own):
-            average.add(losses)
         averaged.append(average.loss() if average.draws and np.isfinite(own) else own)
     run.curve.append((epoch, alone[0], averaged[0], alone[1], averaged[1]))

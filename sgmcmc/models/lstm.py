@@ -173,10 +173,11 @@ class LSTM(PythonPotential):
         """out = Σ_{i in rows} ∇(−log p(x_i | θ))."""
         self.loss_and_gradient(theta, rows, out)
 
-    def losses(self, theta: NDArray[Any], batch: int = 32) -> NDArray[np.float64]:
+    def losses(self, theta: NDArray[Any], batch: int = 32, keys: NDArray[Any] | None = None) -> NDArray[np.float64]:
         """−log p of every step given those before it, at one θ, in its precision, in the order of the data.
 
-        Whole sequences are predicted from their beginning, rows of at most `length` steps each from the state zero.
+        Whole sequences are predicted from their beginning, rows of at most `length` steps each from the state zero. For music,
+        p of each key, (frames, keys), is added to `keys` if that is given.
         """
         parts, own = self.split(np.ascontiguousarray(theta)), self._pass(theta.dtype)
         found = np.zeros(len(self.x))
@@ -188,7 +189,11 @@ class LSTM(PythonPotential):
                 own.forward(parts, self._sequence, self.layers, carry=first > 0)
                 own.keep_state()
                 there = own.now >= 0
-                found[own.now[there]] = own.losses(parts, self._sequence, False)[there]
+                found[own.now[there]] = own.losses(parts, self._sequence, keys is not None)[there]
+                if keys is not None:  # the slopes are p − x
+                    keys[own.now[there]] += (
+                        own.take("logits", *there.shape, keys.shape[1])[there] + self.x[own.now[there]]
+                    )
         return found if self.words is None else np.delete(found, self.offsets[:-1])
 
     def _batches(self, batch: int) -> Iterator[NDArray[np.int64]]:
