@@ -50,6 +50,11 @@ def test_a_stopped_run_goes_on_with_the_same_bits(name, problem, tmp_path, monke
     assert whole["draws"] == went_on["draws"] == 3
     again = run_epochs(model, tests, SAMPLERS[name], plan, file)  # nothing left to do
     assert again["curve"] == went_on["curve"]
+    shorter = run_epochs(
+        model, tests, SAMPLERS[name], plan._replace(epochs=1), file
+    )  # not the longer one that is there
+    assert len(shorter["curve"]) == 1
+    assert kept.load(file)["epoch"] == 4
     other = run_epochs(model, tests, SAMPLERS[name], plan._replace(seed=6))
     assert other["curve"] != whole["curve"]
 
@@ -139,6 +144,11 @@ def test_a_contest_is_held_and_goes_on_with_more_epochs(tmp_path):
     for short, long in zip(results, longer, strict=True):
         assert [tuple(r) for r in long["curve"]][:2] == [tuple(r) for r in short["curve"]]
         assert long["epochs"] == 3
+    assert len(longer) == len(results)
+    far, _ = contest.hold("tiny", tiny, ("jsb", None, True), budget._replace(further=4), 192, True, tmp_path, False)
+    assert [r["sampler"] for r in far[len(results) :]] == ["SGMGT-D, a = 1, continued"]
+    assert far[-1]["epochs"] == 4
+    assert [tuple(r) for r in far[-1]["curve"]][:3] == [tuple(r) for r in longer[3]["curve"]]
     row = contest.row_of(longer[0], float, "NLL")
     assert row["test NLL"] == longer[0]["test"]
     assert kept.digest(contest._sources()) == kept.digest(contest._sources())

@@ -22,6 +22,7 @@ EXPERIMENTS = {
 }
 
 
+_LONG = ("music", "ptb")
 _LESSON = """\
 examples:
   sgmcmc reproduce wells --quick           does it run here?
@@ -67,6 +68,10 @@ def declare(parser: argparse.ArgumentParser) -> Run:
         "--epochs", type=at_least(1, int), default=None, metavar="N",
         help="of music and ptb: how long each method runs (default: 100 and 3); more than before goes on from there",
     )  # fmt: skip
+    parser.add_argument(
+        "--further", type=at_least(1, int), default=None, metavar="N",
+        help="of music and ptb: go on with the best SGMGT-D to N epochs",
+    )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
     return _run
 
@@ -74,14 +79,14 @@ def declare(parser: argparse.ArgumentParser) -> Run:
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     """What goes to the experiment, beside what goes to all; ValueError for what it does not have."""
     name = arguments.experiment
-    for option, homes in (("set", ("music",)), ("epochs", ("music", "ptb"))):
+    for option, homes in (("set", ("music",)), ("epochs", _LONG), ("further", _LONG)):
         if getattr(arguments, option) is not None and name not in homes:
             raise ValueError(f"--{option} is for {' and '.join(homes)}, not for {name}; leave it out")
     options: dict[str, Any] = (
         {} if name == "wells" else {"folder": None if arguments.data is None else str(arguments.data)}
     )
-    if name in ("music", "ptb"):
-        options["epochs"] = arguments.epochs
+    if name in _LONG:
+        options |= {"epochs": arguments.epochs, "further": arguments.further}
     if name == "music" and arguments.set is not None:
         options["name"] = arguments.set
     return options

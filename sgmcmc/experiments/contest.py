@@ -7,6 +7,7 @@ friction or σ_θ where they have it; what else there is has the published value
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,11 +28,12 @@ QUICK = ("SGD", "SGLD", "SGNHT", "SGMGT-D, a = 1")
 
 
 class Budget(NamedTuple):
-    """How much is spent: settings per method, the plan of a tuning run, the plan of a final one."""
+    """How much is spent: settings per method, plans of tuning and of final runs, epochs that the best SGMGT-D comes to."""
 
     settings: int
     tuning: Plan
     final: Plan
+    further: int | None = None
 
 
 def _make(kind: str, a: int, rows: int, step_size: float, friction: float = 10.0, sigma_theta: float = 0.0) -> Any:
@@ -81,7 +83,13 @@ def hold(
     )
     tasks = [(c, s, problem, place, budget.final, str(folder)) for c, s in chosen]
     news = partial(_news, folder)
-    return list(run_tasks(final, tasks, f"{name}, runs", progress, folder, news)), tried
+    results = list(run_tasks(final, tasks, f"{name}, runs", progress, folder, news))
+    if budget.further is not None and budget.further > budget.final.epochs:
+        mine = [k for k, r in enumerate(results) if r["sampler"].startswith("SGMGT-D")]
+        best = tasks[min(mine, key=lambda k: results[k]["valid"])]
+        longer = (*best[:4], best[4]._replace(epochs=budget.further), best[5], True)
+        results += list(run_tasks(final, [longer], f"{name}, going on", progress, folder, news))
+    return results, tried
 
 
 def score(contestant: Contestant, setting: Setting, problem: Any, place: tuple[Any, ...], plan: Plan) -> float:
@@ -92,12 +100,22 @@ def score(contestant: Contestant, setting: Setting, problem: Any, place: tuple[A
 
 
 def final(
-    contestant: Contestant, setting: Setting, problem: Any, place: tuple[Any, ...], plan: Plan, folder: str
+    contestant: Contestant,
+    setting: Setting,
+    problem: Any,
+    place: tuple[Any, ...],
+    plan: Plan,
+    folder: str,
+    further: bool = False,
 ) -> dict[str, Any]:
-    """A full run, from its checkpoint if there is one."""
+    """A full run, from its checkpoint if there is one; with `further` from a copy of that, which is left as it is."""
     model, tests = problem(*place)
     known_by = kept.digest(_sources(), contestant, setting, problem, place, plan._replace(epochs=0))
     checkpoint = Path(folder) / f"checkpoint-{known_by}.npz"
+    if further:
+        first, checkpoint = checkpoint, checkpoint.with_name(f"further-{known_by}.npz")
+        if first.exists() and not checkpoint.exists():
+            shutil.copy(first, checkpoint)
     line = checkpoint.with_suffix(".txt")
 
     def tell(text: str) -> None:
@@ -105,7 +123,7 @@ def final(
 
     found = run_epochs(model, tests, contestant.sampler(setting), plan, checkpoint, tell)
     line.unlink(missing_ok=True)
-    return found | {"sampler": contestant.name, "setting": setting}
+    return found | {"sampler": f"{contestant.name}, continued" if further else contestant.name, "setting": setting}
 
 
 def _sources() -> bytes:
@@ -117,7 +135,7 @@ def _sources() -> bytes:
 def _news(folder: Path) -> str:
     """What the runs at work last said."""
     lines = []
-    for path in sorted(folder.glob("checkpoint-*.txt"), key=lambda p: p.stat().st_mtime)[-2:]:
+    for path in sorted(folder.glob("*.txt"), key=lambda p: p.stat().st_mtime)[-2:]:
         try:
             lines.append(path.read_text(encoding="utf-8"))
         except OSError:  # it has just ended

@@ -75,12 +75,13 @@ def budget_of(name: str, quick: bool, epochs: int | None, seed: int) -> Budget:
 
 def run(
     quick: bool, out: Path, seed: int = 0, progress: bool = True, folder: str | None = None, name: str = "jsb",
-    epochs: int | None = None,
+    epochs: int | None = None, further: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Tune, run, write music-NAME.md, .csv, -tuning.csv and .png into `out`; what is needed to go on stays in out/checkpoints."""
     import pandas as pd
 
     begin, budget, own, label = time.perf_counter(), budget_of(name, quick, epochs, seed), SETS[name], f"music-{name}"
+    budget = budget._replace(further=further)
     model, _ = problem(name, folder, quick)
     place = (name, folder, quick)
     results, tried = hold(
@@ -101,6 +102,7 @@ def run(
         settings=budget.settings, tuning=budget.tuning.epochs,
     )  # fmt: skip
     command = f"sgmcmc reproduce music --set {name}{' --quick' if quick else ''} --epochs {plan.epochs} --seed {seed}"
+    command += "" if further is None else f" --further {further}"
     write_section(
         out, label, f"Music: {own.title}", setting, tables, [picture], remarks, quick, time.perf_counter() - begin, seed, command
     )  # fmt: skip

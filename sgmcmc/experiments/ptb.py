@@ -51,12 +51,13 @@ def budget_of(quick: bool, epochs: int | None, seed: int) -> Budget:
 
 
 def run(
-    quick: bool, out: Path, seed: int = 0, progress: bool = True, folder: str | None = None, epochs: int | None = None
-) -> dict[str, Any]:
+    quick: bool, out: Path, seed: int = 0, progress: bool = True, folder: str | None = None, epochs: int | None = None,
+    further: int | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Tune, run, write ptb.md, .csv, -tuning.csv and .png into `out`; what is needed to go on stays in out/checkpoints."""
     import pandas as pd
 
-    begin, budget = time.perf_counter(), budget_of(quick, epochs, seed)
+    begin, budget = time.perf_counter(), budget_of(quick, epochs, seed)._replace(further=further)
     few = 2000 if quick else None
     model, _ = problem(folder, few)
     results, tried = hold(
@@ -69,7 +70,6 @@ def run(
         out / "checkpoints" / f"ptb{'-quick' * quick}",
         progress,
     )
-    perplexity = lambda loss: float(np.exp(min(loss, 50.0)))  # noqa: E731
     table = pd.DataFrame([row_of(r, perplexity, "perplexity") for r in results])
     static = pd.DataFrame([{"sampler": "word frequencies", "test perplexity": UNIGRAM}])
     tables = [write_table(pd.concat([table, static]), out, "ptb")]
@@ -81,11 +81,17 @@ def run(
         settings=budget.settings, tuning=budget.tuning.most,
     )  # fmt: skip
     command = f"sgmcmc reproduce ptb{' --quick' if quick else ''} --epochs {plan.epochs} --seed {seed}"
+    command += "" if further is None else f" --further {further}"
     seconds = time.perf_counter() - begin
     write_section(
         out, "ptb", "Language: Penn Treebank", setting, tables, [picture], remarks, quick, seconds, seed, command
     )
     return {"table": table, "results": results, "picture": picture, "remarks": remarks}
+
+
+def perplexity(loss: float) -> float:
+    """e to the loss per word."""
+    return float(np.exp(loss))
 
 
 def remarks_of(table: Any) -> list[str]:

@@ -118,7 +118,11 @@ def run_epochs(
     theta = model.init(plan.seed).astype(np.float32)
     run = _Run(sampler, theta, plan.seed, tests)
     if checkpoint is not None and checkpoint.exists():
-        run.unpack(kept.load(checkpoint))
+        found = kept.load(checkpoint)
+        if found["epoch"] <= plan.epochs:
+            run.unpack(found)
+        else:
+            checkpoint = None  # a longer run, which stays as it is; this one begins afresh
     gradient, saved = np.zeros_like(theta), time.monotonic()
     while run.epoch < plan.epochs and not (run.curve and not np.isfinite(run.curve[-1]).all()):
         begin = time.process_time()
