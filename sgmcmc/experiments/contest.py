@@ -53,12 +53,12 @@ def _make(kind: str, a: int, rows: int, step_size: float, friction: float = 10.0
 def contestants(steps: int) -> list[Contestant]:
     """Everybody, with ranges for data of so many steps: U grows with them, and the time scale of its dynamics with their root."""
     time = np.sqrt(13_807 / steps)  # the ranges were found on JSB
-    ranges = {"step_size": (5e-4 * time, 1e-2 * time), "friction": (3.0 / time, 100.0 / time)}
-    diffused = ranges | {"sigma_theta": (1e-6 / time, 1e-3 / time)}
+    ranges = {"step_size": (5e-4 * time, 1e-2 * time), "friction": (3.0, 100.0)}
+    diffused = ranges | {"sigma_theta": (1e-6, 1e-3)}
     found = [
-        Contestant("SGD", partial(_make, "SGD", 0, steps), {"step_size": (3e-2, 10.0)}),
+        Contestant("SGD", partial(_make, "SGD", 0, steps), {"step_size": (3e-2 / time, 10.0 / time)}),
         Contestant("RMSprop", partial(_make, "RMSprop", 0, steps), {"step_size": (1e-4, 3e-2)}),
-        Contestant("SGLD", partial(_make, "SGLD", 0, steps), {"step_size": (2e-6 * time**2, 1e-3 * time**2)}),
+        Contestant("SGLD", partial(_make, "SGLD", 0, steps), {"step_size": (2e-6 * time, 1e-3 * time)}),
         Contestant("SGNHT", partial(_make, "SGNHT", 0, steps), ranges),
     ]
     for kind, own in (("SGMGT", ranges), ("SGMGT-D", diffused)):
