@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sgmcmc import checks
 
-__all__ = ["NAMES", "Corpus", "Labelled", "data_folder", "fold", "load"]
+__all__ = ["NAMES", "Corpus", "Labelled", "Sequences", "data_folder", "fold", "load"]
 
 VARIABLE = "SGMCMC_DATA"
 FOLDS = 5
@@ -49,6 +49,22 @@ class Corpus(NamedTuple):
     test: NDArray[np.int64]
 
 
+class Sequences(NamedTuple):
+    """Sequences in three parts: sequence i of `train` is train[train_offsets[i]:train_offsets[i + 1]].
+
+    Music has frames of 0 and 1, (frames, 88); a text has numbers of words, and is one sequence.
+    """
+
+    name: str
+    train: NDArray[Any]
+    valid: NDArray[Any]
+    test: NDArray[Any]
+    train_offsets: NDArray[np.int64]
+    valid_offsets: NDArray[np.int64]
+    test_offsets: NDArray[np.int64]
+    columns: int  # keys, or words of the vocabulary
+
+
 class Source(NamedTuple):
     """Where a data set comes from, and what must be true of it."""
 
@@ -60,6 +76,9 @@ class Source(NamedTuple):
     test_rows: int = 0
     openml: int | None = None
     convert: Callable[[Any, Any], tuple[Any, ...]] | None = None  # OpenML's X and y to X, y[, X_test, y_test]
+    parts: tuple[tuple[int, int, int], tuple[int, int, int]] | None = (
+        None  # sequences and steps to train, validate, test
+    )
 
 
 def _as_read(X: Any, y: Any) -> tuple[Any, ...]:
@@ -85,6 +104,11 @@ def _mnist(X: Any, y: Any) -> tuple[Any, ...]:
     return raw[:60000], labels[:60000], raw[60000:], labels[60000:]
 
 
+def _music(name: str, sequences: tuple[int, int, int], frames: tuple[int, int, int]) -> Source:
+    about = "Boulanger-Lewandowski et al. 2012, polyphonic music: frames as packed bits, and offsets of sequences"
+    return Source(f"music_{name}.npz", about, frames[0], 88, parts=(sequences, frames))
+
+
 _UCI = "the UCI repository, Statlog collection"
 SOURCES = {
     "australian": Source("blr_australian.npz", f"{_UCI}: australian.dat", 690, 14, 307, 0, 40981, _as_read),
@@ -100,6 +124,17 @@ SOURCES = {
         "lda_icml1315.npz", "word counts of the abstracts of ICML 2013 to 2015 (proceedings.mlr.press)", 765, 1918
     ),
     "reuters": Source("lda_reuters.npz", "the Python package lda: lda/tests/reuters.ldac", 395, 4258),
+    "jsb": _music("jsb", (229, 76, 77), (13807, 4602, 4725)),
+    "nottingham": _music("nottingham", (694, 173, 170), (176561, 45513, 44463)),
+    "muse": _music("muse", (524, 135, 124), (245202, 82755, 64339)),
+    "piano": _music("piano", (87, 12, 25), (75911, 8540, 19036)),
+    "ptb": Source(
+        "ptb.npz",
+        "the Penn Treebank as in Mikolov et al. 2010 (licensed by the LDC): train, valid, test as numbers of words",
+        929589,
+        10_000,
+        parts=((1, 1, 1), (929589, 73760, 82430)),
+    ),
 }
 NAMES = tuple(SOURCES)
 
@@ -113,7 +148,7 @@ def data_folder(given: str | os.PathLike[str] | None = None) -> Path | None:
 
 
 def load(name: str, folder: str | os.PathLike[str] | None = None) -> Any:
-    """A data set by its name: `Labelled` with raw columns, or `Corpus`.
+    """A data set by its name: `Labelled` with raw columns, `Corpus` or `Sequences`.
 
     name : one of NAMES.
     folder : where the .npz files are; None takes the environment variable SGMCMC_DATA, and without that OpenML.
@@ -129,7 +164,10 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> Any:
         arrays = _read(path)
     else:
         arrays = _fetch(name, source)
-    data = _corpus(name, arrays) if "indptr" in arrays else _labelled(name, arrays)
+    if source.parts is not None:
+        data: Any = _sequences(name, source, arrays)
+    else:
+        data = _corpus(name, arrays) if "indptr" in arrays else _labelled(name, arrays)
     _verify(name, source, data)
     return data
 
@@ -181,10 +219,31 @@ def _corpus(name: str, arrays: dict[str, Any]) -> Corpus:
         raise ValueError(f"{SOURCES[name].file} is damaged: it lacks {error}; get it again") from error
 
 
+def _sequences(name: str, source: Source, arrays: dict[str, Any]) -> Sequences:
+    try:
+        parts = [np.asarray(arrays[part]) for part in ("train", "valid", "test")]
+        if parts[0].ndim == 2:  # music
+            offsets = [np.asarray(arrays[f"{part}_offsets"]).astype(np.int64) for part in ("train", "valid", "test")]
+            return Sequences._make((name, *(np.unpackbits(p, axis=1) for p in parts), *offsets, 8 * parts[0].shape[1]))
+        offsets = [np.array([0, p.size]) for p in parts]
+        return Sequences._make((name, *(p.astype(np.int64) for p in parts), *offsets, arrays["vocab"].size))
+    except KeyError as error:
+        raise ValueError(f"{source.file} is damaged: it lacks {error}; get it again") from error
+
+
 def _verify(name: str, source: Source, data: Any) -> None:
     found: dict[str, Any]
     wanted: dict[str, Any]
-    if isinstance(data, Corpus):
+    if isinstance(data, Sequences):
+        steps, ends_of = (data.train, data.valid, data.test), data[4:7]
+        wanted = dict(zip(("sequences", "steps"), source.parts or (), strict=False)) | {"columns": source.columns}
+        found = {"sequences": tuple(o.size - 1 for o in ends_of), "steps": tuple(len(s) for s in steps)}
+        found["columns"] = data.columns
+        wanted["consistent"] = True
+        found["consistent"] = all(
+            o[0] == 0 and o[-1] == len(s) and (np.diff(o) > 0).all() for o, s in zip(ends_of, steps, strict=True)
+        ) and (data.train.ndim == 2 or max(int(s.max()) for s in steps) < data.columns)
+    elif isinstance(data, Corpus):
         ends = data.indptr[-1] == data.indices.size == data.counts.size and int(data.indices.max()) < data.vocab.size
         parts = np.sort(np.concatenate((data.train, data.test)))
         wanted = {"documents": source.rows, "words": source.columns, "consistent": True, "split in two": True}

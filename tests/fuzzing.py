@@ -212,6 +212,11 @@ DOORS: dict[str, tuple[Any, dict[str, Any]]] = {
         {"indptr": [0, 2, 3], "indices": [0, 1, 2], "counts": [1, 2, 1], "words": 3, "topics": 2}
         | {"alpha": 0.1, "beta": 0.1, "burn": 1, "sweeps": 1, "documents": None},
     ),
+    "LSTM": (
+        sg.models.LSTM,
+        {"x": [0, 2, 1, 1, 2], "offsets": [0, 2, 5], "hidden": 2, "layers": 1, "length": 2, "words": 3}
+        | {"embedding": 2, "prior": sg.priors.Gaussian(), "threads": 1},
+    ),
     "Potential": (
         sg.Potential,
         {"gradient": _rows_gradient, "dim": 3, "data": X, "prior": None, "energy": None, "n_rows": None},

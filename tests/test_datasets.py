@@ -116,3 +116,42 @@ def test_folds_are_stratified_disjoint_standardised_and_the_same_every_time(plac
 def test_the_real_files_are_what_they_should_be(name):
     data = datasets.load(name)
     assert data.name == name
+
+
+def chorales(sequences=229, steps=13807, keys=11):
+    rng = np.random.default_rng(0)
+    arrays = {}
+    for part, count, size in (("train", sequences, steps), ("valid", 76, 4602), ("test", 77, 4725)):
+        arrays[part] = rng.integers(0, 256, (size, keys)).astype(np.uint8)
+        inside = np.sort(rng.choice(np.arange(1, size), count - 1, replace=False))
+        arrays[f"{part}_offsets"] = np.concatenate(([0], inside, [size])).astype(np.int32)
+    return arrays
+
+
+def test_music_comes_as_frames_of_keys_and_texts_as_words(place):
+    arrays = chorales()
+    np.savez(place / "music_jsb.npz", **arrays)
+    data = datasets.load("jsb", place)
+    np.testing.assert_array_equal(data.valid, np.unpackbits(arrays["valid"], axis=1))
+    assert data.train.shape == (13807, 88)
+    assert data.test_offsets[-1] == 4725
+    text = {part: np.zeros(size, np.uint16) for part, size in (("train", 929589), ("valid", 73760), ("test", 82430))}
+    np.savez(place / "ptb.npz", **text, vocab=np.arange(10_000).astype(str))
+    words = datasets.load("ptb", place)
+    assert (words.train.dtype, words.columns, list(words.test_offsets)) == (np.int64, 10_000, [0, 82430])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (chorales(sequences=228), r"sequences \(228, 76, 77\), not \(229, 76, 77\)"),
+        (chorales(steps=13806), r"steps \(13806, 4602, 4725\)"),
+        (chorales(keys=10), "columns 80, not 88"),
+        (chorales() | {"train_offsets": np.zeros(230, np.int32)}, "consistent False"),
+        ({"train": np.zeros((3, 11), np.uint8)}, "it lacks 'valid'"),
+    ],
+)
+def test_music_that_is_not_what_it_should_be_is_refused(place, arrays, message):
+    np.savez(place / "music_jsb.npz", **arrays)
+    with pytest.raises(ValueError, match=message):
+        datasets.load("jsb", place)

@@ -6,6 +6,7 @@ import argparse
 import importlib
 import time
 from pathlib import Path
+from typing import Any
 
 from sgmcmc.commands.arguments import Run, at_least, teach, to_stderr
 
@@ -16,14 +17,19 @@ EXPERIMENTS = {
     "logistic": "six logistic regressions against their exact posteriors",
     "lda": "topics of abstracts: perplexity against step size",
     "drbm": "digits by a discriminative RBM: accuracy against iterations",
+    "music": "polyphonic music by a recurrent network: NLL per frame (--set jsb, piano, nottingham or muse)",
+    "ptb": "Penn Treebank by a recurrent network: perplexity",
 }
 
 
+_LONG = ("music", "ptb")
 _LESSON = """\
 examples:
   sgmcmc reproduce wells --quick           does it run here?
   sgmcmc reproduce logistic --out figures  tables, pictures and a page in figures/
   sgmcmc reproduce drbm --data ~/data      with data from a folder, not from OpenML
+  sgmcmc reproduce music --set nottingham  one of four sets of music; music and ptb want --data or SGMCMC_DATA
+  sgmcmc reproduce ptb --epochs 10         goes on from a run of 3 epochs in the same folder
 
 Every sampler is tuned with the same budget, on other seeds than the results. A stopped run goes on where it was.
 
@@ -56,21 +62,45 @@ def declare(parser: argparse.ArgumentParser) -> Run:
         metavar="DIR",
         help="folder with the data (default: SGMCMC_DATA, else OpenML)",
     )
+    sets = ("jsb", "piano", "nottingham", "muse")
+    parser.add_argument("--set", choices=sets, default=None, help="of music: which data set (default: jsb)")
+    parser.add_argument(
+        "--epochs", type=at_least(1, int), default=None, metavar="N",
+        help="of music and ptb: how long each method runs (default: 100 and 3); more than before goes on from there",
+    )  # fmt: skip
+    parser.add_argument(
+        "--further", type=at_least(1, int), default=None, metavar="N",
+        help="of music and ptb: go on with the best SGMGT-D to N epochs",
+    )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
     return _run
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What goes to the experiment, beside what goes to all; ValueError for what it does not have."""
+    name = arguments.experiment
+    for option, homes in (("set", ("music",)), ("epochs", _LONG), ("further", _LONG)):
+        if getattr(arguments, option) is not None and name not in homes:
+            raise ValueError(f"--{option} is for {' and '.join(homes)}, not for {name}; leave it out")
+    options: dict[str, Any] = (
+        {} if name == "wells" else {"folder": None if arguments.data is None else str(arguments.data)}
+    )
+    if name in _LONG:
+        options |= {"epochs": arguments.epochs, "further": arguments.further}
+    if name == "music" and arguments.set is not None:
+        options["name"] = arguments.set
+    return options
 
 
 def _run(arguments: argparse.Namespace) -> None:
     from sgmcmc.experiments.page import write_page
 
+    options = _options(arguments)
     module = importlib.import_module(f"sgmcmc.experiments.{arguments.experiment}")
     arguments.out.mkdir(parents=True, exist_ok=True)
     if not arguments.quiet:
         to_stderr(str(module.__doc__).strip().splitlines()[0])
     begin = time.perf_counter()
-    options = (
-        {} if arguments.experiment == "wells" else {"folder": None if arguments.data is None else str(arguments.data)}
-    )
     found = module.run(arguments.quick, arguments.out, arguments.seed, not arguments.quiet, **options)
     page = write_page(arguments.out, arguments.page if arguments.page is not None else arguments.out / "experiments.md")
     print(found["table"].to_string(index=False))

@@ -76,6 +76,7 @@ _RUN = (
     "metrics",
 )
 _KEYS = (*_RUN, "reference", "out", "model", "samplers")
+_LARGE = ("DRBM", "LDA", "LSTM")  # models with data of their own kind: not for a file of settings
 _PRESETS = {name: getattr(presets, name) for name in presets.__all__} | {"SGMGT-D": presets.SGMGTD}
 
 
@@ -131,8 +132,8 @@ def _built(section: str, make: Any, given: Mapping[str, Any]) -> Any:
 def _model(given: dict[str, Any], folder: Path) -> Any:
     rest = dict(given)
     name = rest.pop("name", "LogisticRegression" if "data" in rest or "dataset" in rest else None)
-    if name not in models.__all__ or name in ("DRBM", "LDA"):
-        known = ", ".join(m for m in models.__all__ if m not in ("DRBM", "LDA"))
+    if name not in models.__all__ or name in _LARGE:
+        known = ", ".join(m for m in models.__all__ if m not in _LARGE)
         raise ValueError(f"[model] has name = {name!r}; choose one of {known}")
     if "prior" in rest:
         rest["prior"] = _prior(rest["prior"])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -165,11 +165,12 @@ def run_tasks(
     label: str,
     progress: bool = True,
     keep: Path | None = None,
+    news: Callable[[], str] | None = None,
 ) -> Iterator[Any]:
     """function(*task) for every task, in order, on all cores; `function` and what it is given must be importable.
 
     With a folder `keep` each result is written there as it comes, and one that is there already, from the same task and the
-    same sources, is not computed again: what was stopped goes on.
+    same sources, is not computed again: what was stopped goes on. While a run is waited for, the bar shows what `news` says.
     """
     if len(tasks) == 0:
         return
@@ -181,7 +182,10 @@ def run_tasks(
     with _one_thread():
         futures = {k: _workers().submit(_quietly, function, tasks[k], files[k]) for k in missing}
     try:
-        for k in tqdm(range(len(tasks)), desc=label, unit="run", disable=not progress, smoothing=0.0):
+        bar = tqdm(range(len(tasks)), desc=label, unit="run", disable=not progress, smoothing=0.0)
+        for k in bar:
+            while news is not None and k not in kept and not wait([futures[k]], timeout=2.0).done:
+                bar.set_postfix_str(news())
             yield load(kept[k]) if k in kept else futures[k].result()
     except BaseException:
         _workers().shutdown(wait=False, cancel_futures=True)

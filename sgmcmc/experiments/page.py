@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ORDER", "write_page", "write_section", "write_table"]
 
-ORDER = ("wells", "logistic", "lda", "drbm")
+ORDER = ("wells", "logistic", "lda", "drbm", "music-jsb", "music-piano", "music-nottingham", "music-muse", "ptb")
 HEAD = """# The paper's experiments
 
 Written by `sgmcmc reproduce`: tables, pictures and the sentences about them come from the runs. Every sampler is tuned
@@ -48,9 +48,11 @@ def write_section(
     quick: bool,
     seconds: float,
     seed: int,
+    command: str | None = None,
 ) -> Path:
     """NAME.md: what was done, what came out, the pictures, and what it says about the paper's claims."""
-    command = f"sgmcmc reproduce {name}{' --quick' if quick else ''} --seed {seed}"
+    if command is None:
+        command = f"sgmcmc reproduce {name}{' --quick' if quick else ''} --seed {seed}"
     lines = [f"## {title}", "", setting, ""]
     if quick:
         lines += ["**A quick run, which shows that everything works; its figures mean little.**", ""]

@@ -1,4 +1,4 @@
-"""Models: targets with known answers, regressions, topics, a Boltzmann machine."""
+"""Models: targets with known answers, regressions, topics, a Boltzmann machine, recurrent networks."""
 
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from sgmcmc.models.lda import LDA
     from sgmcmc.models.linear import LinearRegression
     from sgmcmc.models.logistic import LogisticRegression
+    from sgmcmc.models.lstm import LSTM
     from sgmcmc.models.mixture import GaussianMixture
     from sgmcmc.models.softmax import SoftmaxRegression
 
 __all__ = [
     "DRBM",
     "LDA",
+    "LSTM",
     "FiveWell",
     "Gaussian",
     "GaussianMixture",
@@ -34,6 +36,7 @@ __getattr__, __dir__ = lazily(
         "lda": ("LDA",),
         "linear": ("LinearRegression",),
         "logistic": ("LogisticRegression",),
+        "lstm": ("LSTM",),
         "mixture": ("GaussianMixture",),
         "softmax": ("SoftmaxRegression",),
     },
