@@ -14,7 +14,7 @@ from typing import Any
 
 from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats, transforms
 from sgmcmc.adapters import constrained, from_jax, from_torch
-from sgmcmc.checks import DivergenceError
+from sgmcmc.checks import DivergenceError, RunWarning
 from sgmcmc.chunks import Chunks
 from sgmcmc.dispatch import implements
 from sgmcmc.moments import Moments
@@ -35,6 +35,7 @@ __all__ = [
     "DivergenceError",
     "Moments",
     "Potential",
+    "RunWarning",
     "Sampler",
     "Trace",
     "check_gradient",

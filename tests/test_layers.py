@@ -29,7 +29,7 @@ LAYERS = [
     {"presets"},
     {"engines"},
     {"diagnostics", "energies"},
-    {"arviz_data", "plots"},
+    {"arviz_data", "bias", "plots"},
     {"pictures"},
     {"trace"},
     {"adapters", "runs", "shards"},
