@@ -56,13 +56,16 @@ __all__ = [
     "testing",
     "thermostats",
     "transforms",
+    "tune",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """`sgmcmc.testing` and `sgmcmc.compare` are loaded when they are asked for: a run does not need them."""
+    """`sgmcmc.testing`, `sgmcmc.compare` and `sgmcmc.tune` are loaded when they are asked for: a run does not need them."""
     if name == "testing":
         return importlib.import_module("sgmcmc.testing")
     if name == "compare":
         return importlib.import_module("sgmcmc.comparison").compare
+    if name == "tune":
+        return importlib.import_module("sgmcmc.tuning").tune
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,7 +25,7 @@ from sgmcmc.pictures import Pictures
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sgmcmc.bias import BiasReport
+    from sgmcmc.bias.report import BiasReport
 
 __all__ = ["KeptMoments", "Trace"]
 
@@ -170,7 +170,7 @@ class Trace(Pictures):
 
         ``print`` the report, take its ``frame`` (a DataFrame) or its ``problems``; a notebook shows it as a table.
         """
-        from sgmcmc.bias import bias_report
+        from sgmcmc.bias.report import bias_report
 
         return bias_report(self, functions, halving, model, progress)
 

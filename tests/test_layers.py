@@ -36,7 +36,7 @@ LAYERS = [
     {"sampling"},
     {"__init__"},
     {"testing"},
-    {"comparison"},
+    {"comparison", "tuning"},
     {"experiments"},
     {"bench"},
     {"commands"},
