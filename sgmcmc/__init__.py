@@ -43,6 +43,7 @@ __all__ = [
     "consensus",
     "constrained",
     "datasets",
+    "estimators",
     "from_jax",
     "from_torch",
     "implements",
@@ -61,9 +62,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`sgmcmc.testing`, `sgmcmc.compare` and `sgmcmc.tune` are loaded when they are asked for: a run does not need them."""
-    if name == "testing":
-        return importlib.import_module("sgmcmc.testing")
+    """`testing`, `estimators`, `compare` and `tune` are loaded when they are asked for: a run does not need them."""
+    if name in ("estimators", "testing"):
+        return importlib.import_module(f"sgmcmc.{name}")
     if name == "compare":
         return importlib.import_module("sgmcmc.comparison").compare
     if name == "tune":

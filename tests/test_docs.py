@@ -49,6 +49,7 @@ def test_every_page_is_built_and_the_reference_is_not_empty(site):
 
     modules = {
         "datasets",
+        "estimators",
         "integrators",
         "kinetics",
         "minibatch",

@@ -37,6 +37,7 @@ LAYERS = [
     {"__init__"},
     {"testing"},
     {"comparison", "tuning"},
+    {"estimators"},
     {"experiments"},
     {"bench"},
     {"commands"},
