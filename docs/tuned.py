@@ -108,8 +108,8 @@ def write(table: pd.DataFrame) -> None:
     lines += [
         f"First fold, the settings of the experiments (SGMGT-D, batches of {BATCH}) beside `sg.tune(sg.SGMGTD, model)` with its "
         f"default budget: {CHAINS} chains of {DRAWS} draws after {WARMUP} steps, mean of {len(SEEDS)} seeds. ESS is the median "
-        "over coefficients, seconds are of the processor, the error is the distance of mean (in exact sd) and log sd to the exact "
-        "posterior, root mean square.",
+        "over coefficients, seconds are of the processor, the error is the distance of mean (in exact sd) and log sd to the "
+        "exact posterior, root mean square.",
         "",
         "| data | sampler | ESS per second | error |",
         "|---|---|---|---|",
