@@ -16,7 +16,7 @@ from sgmcmc.lazy import lazily
 if TYPE_CHECKING:
     from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats, transforms
     from sgmcmc.adapters import constrained, from_jax, from_torch
-    from sgmcmc.checks import DivergenceError
+    from sgmcmc.checks import DivergenceError, RunWarning
     from sgmcmc.chunks import Chunks
     from sgmcmc.dispatch import implements
     from sgmcmc.moments import Moments
@@ -37,6 +37,7 @@ __all__ = [
     "DivergenceError",
     "Moments",
     "Potential",
+    "RunWarning",
     "Sampler",
     "Trace",
     "check_gradient",
@@ -44,6 +45,7 @@ __all__ = [
     "consensus",
     "constrained",
     "datasets",
+    "estimators",
     "from_jax",
     "from_torch",
     "implements",
@@ -57,6 +59,7 @@ __all__ = [
     "testing",
     "thermostats",
     "transforms",
+    "tune",
 ]
 
 __getattr__, __dir__ = lazily(
@@ -64,6 +67,7 @@ __getattr__, __dir__ = lazily(
     {
         "": (
             "datasets",
+            "estimators",
             "integrators",
             "kinetics",
             "minibatch",
@@ -75,7 +79,7 @@ __getattr__, __dir__ = lazily(
             "transforms",
         ),
         "adapters": ("constrained", "from_jax", "from_torch"),
-        "checks": ("DivergenceError",),
+        "checks": ("DivergenceError", "RunWarning"),
         "chunks": ("Chunks",),
         "comparison": ("compare",),
         "dispatch": ("implements",),
@@ -86,5 +90,6 @@ __getattr__, __dir__ = lazily(
         "sampling": ("sample",),
         "shards": ("consensus",),
         "trace": ("Trace",),
+        "tuning": ("tune",),
     },
 )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "DivergenceError",
+    "RunWarning",
     "any_array",
     "finite_array",
     "integer",
@@ -34,6 +35,10 @@ class DivergenceError(ArithmeticError):
         super().__init__(message)
         self.chain = chain
         self.step = step
+
+
+class RunWarning(UserWarning):
+    """A run is hot, cold, unstable or not mixed: what `sample` says by itself, to be filtered by this name."""
 
 
 def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False) -> float:

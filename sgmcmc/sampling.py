@@ -7,12 +7,15 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sgmcmc import checks
+from sgmcmc.bias.again import Again
+from sgmcmc.bias.health import warn_of
 from sgmcmc.engines import crew
 from sgmcmc.minibatch import Blocks
 from sgmcmc.runs.checkpoint import load
@@ -54,6 +57,7 @@ def sample(
     checkpoint_every: float = 30.0,
     resume: bool = False,
     executor: Executor | None = None,
+    warn: bool = True,
 ) -> Trace:
     """Draw from the posterior of a model.
 
@@ -86,6 +90,7 @@ def sample(
     checkpoint_every : seconds between two checkpoints.
     resume : go on from the checkpoint, if there is one; the draws are those of a run that never ended.
     executor : a `concurrent.futures.Executor` whose workers run the chains; the draws are the same.
+    warn : say so, in a `RunWarning`, if the run is hot, cold, unstable or not mixed (``trace.bias_report()`` says more).
 
     Ctrl-C ends the run early and returns the draws so far, of equal number for all chains; a second one ends it at once.
     """
@@ -101,6 +106,8 @@ def sample(
     given |= {"gradient_noise": gradient_noise, "clip_gradient": clip_gradient}
     settings = as_settings(model, sampler, init, given)
     check_progress(progress)
+    if not isinstance(warn, bool | np.bool_):
+        raise TypeError(f"warn={checks.show(warn)} is neither True nor False")
     place = as_place(checkpoint, checkpoint_every, resume, out, executor, keep, settings.device)
     with contextlib.ExitStack() as stack:
         if place.checkpoint is not None:
@@ -114,6 +121,10 @@ def sample(
         trace = _run(settings, place, keeping, seed, progress)
     trace.info["minibatch"] = _name(minibatch) if batch_size is not None else None
     trace.info["keep"] = keep if keep is None or isinstance(keep, str) else getattr(keep, "__name__", repr(keep))
+    again = Again(sample, model, sampler, given | {"seed": seed, "threads": threads, "on_divergence": "drop"})
+    trace = replace(trace, parameters=trace.layout, again=again)
+    if warn:
+        warn_of(trace)
     return trace
 
 

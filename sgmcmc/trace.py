@@ -25,6 +25,8 @@ from sgmcmc.pictures import Pictures
 if TYPE_CHECKING:
     import pandas as pd
 
+    from sgmcmc.bias.report import BiasReport
+
 __all__ = ["KeptMoments", "Trace"]
 
 _FORMAT, _VERSION = "sgmcmc.trace", 1
@@ -54,6 +56,7 @@ class Trace(Pictures):
     parameters: names and shapes of what θ is made of, ``{"w": (10, 3), "b": (3,)}``; ``trace["w"]`` is (chain, draw, 10, 3).
     moments: with ``keep="moments"``, `n`, `mean` and `variance` of every chain, in place of draws.
     model: what was sampled, for `energy`, `plot_energy` and `to_arviz`; neither saved nor pickled.
+    again: how to run it again with another step, for `bias_report`; neither saved nor pickled.
     """
 
     draws: NDArray[Any]
@@ -65,6 +68,7 @@ class Trace(Pictures):
     parameters: Parameters | Layout | None = None
     model: Any = None
     moments: KeptMoments | None = None
+    again: Any = None
     layout: Layout = field(init=False)
 
     def __post_init__(self) -> None:
@@ -120,7 +124,10 @@ class Trace(Pictures):
         return name in self.layout.axes or name in self.names
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"model": None}  # the data may be large, and the other side may not want it
+        return self.__dict__ | {
+            "model": None,
+            "again": None,
+        }  # the data may be large, and the other side may not want it
 
     @property
     def chains(self) -> int:
@@ -150,6 +157,22 @@ class Trace(Pictures):
         from sgmcmc import diagnostics
 
         return diagnostics.summary(self.draws, self.names, hdi_prob)
+
+    def bias_report(
+        self, functions: Any = None, halving: bool | None = None, model: Any = None, progress: bool = False
+    ) -> BiasReport:
+        """How wrong this run is, and what to do about it: temperatures, gradient noise, stability, mixing, discretisation.
+
+        functions: of θ, that return a number: one, or a dictionary by name. Their discretisation bias is estimated.
+        halving: run it again with steps half as long, which takes twice the time of the run. None: if functions are given.
+            Without functions the worst mean and the worst variance are looked at.
+        model: None is the model of the run; a trace that was loaded does not have it, and a report of it says less.
+
+        ``print`` the report, take its ``frame`` (a DataFrame) or its ``problems``; a notebook shows it as a table.
+        """
+        from sgmcmc.bias.report import bias_report
+
+        return bias_report(self, functions, halving, model, progress)
 
     def to_dataframe(self) -> pd.DataFrame:
         """One row per draw, with the index (chain, draw), and one column per parameter."""

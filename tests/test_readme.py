@@ -28,9 +28,12 @@ def runnable(block: str) -> bool:
 
 
 def run(*arguments: str, directory: Path) -> str:
-    """A fresh process, in a directory of its own, in which a warning is an error."""
+    """A fresh process, in a directory of its own, in which a warning is an error.
+
+    Except what `sample` says of a run: pages show what goes wrong, and runs that are short for the sake of the reader.
+    """
     done = subprocess.run(
-        [sys.executable, "-W", "error", *arguments],
+        [sys.executable, "-W", "error", "-W", "ignore:this run is :UserWarning", *arguments],
         cwd=directory,
         env=os.environ | {"MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"},
         capture_output=True,

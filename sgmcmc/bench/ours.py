@@ -71,6 +71,7 @@ def wells(config: Config, folder: Path) -> dict[str, Any]:
             threads=config.get("threads"),
             seed=seed,
             progress=False,
+            warn=False,
         ).draws
 
     return _measured(run, config, lambda outputs: wells_check([x.swapaxes(0, 1) for x in outputs]))
@@ -101,6 +102,7 @@ def logistic(config: Config, folder: Path) -> dict[str, Any]:
             threads=config.get("threads"),
             seed=seed,
             progress=False,
+            warn=False,
         ).draws
 
     exact = reference(folder, config["n"], config["d"])
@@ -125,6 +127,7 @@ def efficiency(config: Config, folder: Path) -> dict[str, Any]:
                 dtype=config["dtype"],
                 seed=seed,
                 progress=False,
+                warn=False,
             ).draws
         except sg.DivergenceError:
             return np.full((chains, config["steps"] // THIN, config["d"]), np.nan)
@@ -155,6 +158,7 @@ def gaussian(config: Config, folder: Path) -> dict[str, Any]:
             threads=config.get("threads"),
             seed=seed,
             progress=False,
+            warn=False,
         ).draws[0, -1]
 
     return _measured(run, config, lambda outputs: gaussian_check(np.concatenate(outputs)))
@@ -164,11 +168,11 @@ def memory(config: Config, folder: Path) -> dict[str, Any]:
     """Peak memory of a run of many chains beside the size of its draws; what was there before it does not count."""
     model, sampler = sg.models.Gaussian(np.zeros(config["d"]), 1.0), sampler_for("sgnht", 0.1, 1.0)
     options: Any = {"warmup": 0, "seed": 1, "progress": False, "dtype": config["dtype"]}
-    sg.sample(model, sampler, 10, chains=4, **options)  # loads the kernel
+    sg.sample(model, sampler, 10, chains=4, warn=False, **options)  # loads the kernel
     forget_peak()
     before = resident_megabytes()
     begin = time.perf_counter()
-    draws = sg.sample(model, sampler, config["steps"], chains=config["chains"], **options).draws
+    draws = sg.sample(model, sampler, config["steps"], chains=config["chains"], warn=False, **options).draws
     seconds, peak = time.perf_counter() - begin, peak_megabytes()
     check = gaussian_check(draws[:, -1])
     return {

@@ -92,6 +92,7 @@ def _demo_trace(model: Any, sampler: Any, arguments: argparse.Namespace) -> Trac
         thin=_DEMO_THIN,
         gradient_noise=arguments.noise,
         progress=not arguments.quiet,
+        warn=False,
     )
 
 

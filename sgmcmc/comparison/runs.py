@@ -96,7 +96,7 @@ def rehearse(task: Task, setting: Setting) -> None:
 
 
 def _sample(task: Task, setting: Setting, progress: Any, **options: Any) -> Trace:
-    given = {"threads": 1, "chains": setting.chains, "seed": task.seed} | setting.options | options
+    given = {"threads": 1, "warn": False, "chains": setting.chains, "seed": task.seed} | setting.options | options
     return sample(setting.model, task.sampler, progress=progress, **given)
 
 

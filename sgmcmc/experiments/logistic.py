@@ -77,7 +77,7 @@ def _chain(sampler: Any, X: Any, y: Any, seed: int) -> Any:
     model = sg.models.LogisticRegression(X, y, prior=sg.priors.Gaussian(PRIOR), intercept=True)
     trace = sg.sample(
         model, sampler, draws=STEPS - BURN, warmup=BURN, chains=1, batch_size=BATCH, seed=seed, threads=1, progress=False,
-        init=np.zeros(model.dim),
+        init=np.zeros(model.dim), warn=False,
     )  # fmt: skip
     return model, trace
 

@@ -154,6 +154,7 @@ def draws_of(sampler: Any, chains: int, seed: int, steps: int = STEPS) -> np.nda
         gradient_noise=NOISE,
         threads=1,
         progress=False,
+        warn=False,
         on_divergence="drop",
     )
     if trace.draws.shape[0] < chains:  # one run that ends in infinity is a sampler that does not work at this setting

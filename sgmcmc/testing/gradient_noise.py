@@ -75,6 +75,7 @@ def measure(sampler: Sampler, B: float, copies: int = 500, steps: int = 20_000, 
         seed=seed,
         gradient_noise=B / h,
         progress=False,
+        warn=False,
         threads=1,
     )
     each = (trace.draws[0] ** 2).mean(axis=0) / sampler.temperature

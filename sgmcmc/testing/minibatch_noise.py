@@ -127,6 +127,7 @@ def worst_z(
         seed=seed,
         init=mean,
         progress=False,
+        warn=False,
         threads=1,
     )
     return float(np.abs(measured_z(trace.draws, mean, covariance)).max())

@@ -163,6 +163,7 @@ def _posterior(
         init=init,
         threads=1,
         progress=False,
+        warn=False,
     )
     theta = np.asarray(trace.draws, float)
     bound = z_bound(FAMILY)

@@ -239,7 +239,7 @@ def _wells(names: tuple[str, ...], full: bool, seed: int) -> Iterator[Finding]:
         import sgmcmc as sg
 
         options: dict[str, Any] = {"warmup": 20_000, "chains": 200, "thin": 100, "threads": 1, "progress": False}
-        trace = sg.sample(sg.models.FiveWell(), sg.SGHMC(0.03, temperature=2.0), 300, seed=seed, **options)
+        trace = sg.sample(sg.models.FiveWell(), sg.SGHMC(0.03, temperature=2.0), 300, seed=seed, warn=False, **options)
         found = occupancy(trace.draws[:, :, 0], FIVE_WELLS.law(2.0), WELL_EDGES)
         yield _worst(found, "SGHMC on five wells, T = 2", bound, seed)
 

@@ -167,7 +167,7 @@ def _runs(seed: int) -> Callable[..., Any]:
 
     def run(**options: Any) -> Any:
         settings: dict[str, Any] = {"warmup": 50, "chains": 5, "batch_size": 4, "seed": seed, "progress": False}
-        return sg.sample(model, sg.SGHMC(0.1), **(settings | options))
+        return sg.sample(model, sg.SGHMC(0.1), warn=False, **(settings | options))
 
     return run
 

@@ -1,0 +1,51 @@
+"""A finding: one number about a run, its interval, what it means, and what to do."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["PROBLEMS", "Finding", "name_of", "student"]
+
+PROBLEMS = ("unstable", "not mixed", "hot", "cold", "biased")
+
+# Two-sided quantiles of Student's law at 95 % and 99.9 %, so that a run needs no scipy to look at itself.
+_DEGREES = np.array([1, 2, 3, 4, 5, 7, 10, 15, 30, 60, 1000])
+_QUANTILES = {
+    0.95: np.array([12.706, 4.303, 3.182, 2.776, 2.571, 2.365, 2.228, 2.131, 2.042, 2.000, 1.962]),
+    0.999: np.array([636.62, 31.599, 12.924, 8.610, 6.869, 5.408, 4.587, 4.073, 3.646, 3.460, 3.300]),
+}
+
+
+class Finding(NamedTuple):
+    """`low` and `high` bound a 95 % interval, NaN where there is none; `verdict` is "good", "unknown" or one of PROBLEMS."""
+
+    quantity: str
+    value: float
+    low: float
+    high: float
+    verdict: str
+    advice: str
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether something should be done about it."""
+        return self.verdict in PROBLEMS
+
+
+def student(values: Any, level: float = 0.95) -> tuple[float, float]:
+    """Mean of independent values and the half-width of its interval; NaN for fewer than two."""
+    x = np.asarray(values, float)
+    x = x[np.isfinite(x)]
+    if x.size < 2:
+        return (float(x[0]) if x.size else math.nan), math.nan
+    # Between two entries of the table the quantile of the fewer degrees: an interval is never too short.
+    place = int(np.searchsorted(_DEGREES, x.size - 1, side="right")) - 1
+    return float(x.mean()), float(_QUANTILES[level][place] * x.std(ddof=1) / math.sqrt(x.size))
+
+
+def name_of(trace: Any, coordinate: int) -> str:
+    """What a coordinate is called."""
+    return str(trace.names[coordinate])

@@ -1,0 +1,67 @@
+"""Gradient noise: the diffusion B̂ = hV/2 that minibatches bring by themselves, and the injected noise divided by it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sgmcmc.bias.again import Again
+from sgmcmc.bias.finding import Finding, name_of
+from sgmcmc.bias.gradients import noise_variance
+from sgmcmc.kinetics import Overdamped
+from sgmcmc.thermostats import FixedFriction
+
+__all__ = ["gradient_noise"]
+
+HEATING = 0.05  # a larger share of the temperature is worth a sentence
+
+
+def gradient_noise(trace: Any, model: Any, again: Again | None) -> list[Finding]:
+    """B̂ of the noisiest coordinate, and the ratio of injected to gradient noise there."""
+    if model is None or again is None or again.step_size is None or trace.moments is not None:
+        why = "The trace does not know its sampler and model, or its step size changes; make it by sample with a constant one."
+        return [Finding("gradient noise B̂, largest", math.nan, math.nan, math.nan, "unknown", why)]
+    variance, sampler = _variance(trace, model, again), again.sampler
+    B = 0.5 * again.step_size * variance * np.broadcast_to(sampler.scale, variance.shape) ** 2
+    worst = int(np.argmax(B))
+    if B[worst] == 0.0:
+        return [Finding("gradient noise B̂, largest", 0.0, 0.0, 0.0, "good", "Gradients are exact.")]
+    said = (
+        f"At {name_of(trace, worst)} minibatches bring a diffusion of {B[worst]:.3g}; a batch twice as large, or a step half "
+        "as long, halves it."
+    )
+    found = Finding("gradient noise B̂, largest", float(B[worst]), math.nan, math.nan, "good", said)
+    return [found, _ratio(float(B[worst]), sampler)]
+
+
+def _variance(trace: Any, model: Any, again: Again) -> Any:
+    theta = np.asarray(trace.draws, np.float64).mean(axis=(0, 1))
+    added = np.full(theta.size, 2.0 * float(again.options["gradient_noise"]))
+    size = again.options["batch_size"]
+    if size is None:
+        return added
+    kind = again.options["minibatch"]
+    return added + noise_variance(model, theta, size, kind if isinstance(kind, str) else "blocks")
+
+
+def _ratio(B: float, sampler: Any) -> Finding:
+    """Injected noise ÷ gradient noise; without a thermostat the temperature is 1 + (B − B̂)/(σT) times what it should be."""
+    name = "injected ÷ gradient noise, smallest"
+    overdamped = isinstance(sampler.kinetics, Overdamped)
+    all_noise = sampler.temperature * (1.0 / sampler.sigma_theta if overdamped else sampler.sigma_p)
+    ratio = (all_noise - sampler.noise_estimate) / B
+    if not overdamped and not isinstance(sampler.thermostat, FixedFriction):
+        said = "The thermostat takes up what minibatches bring, and the more exactly the larger this ratio is."
+        return Finding(name, ratio, math.nan, math.nan, "good", said)
+    heating = (B - sampler.noise_estimate) / all_noise if all_noise > 0.0 else math.inf
+    if abs(heating) < HEATING:
+        return Finding(
+            name, ratio, math.nan, math.nan, "good", f"Minibatches heat by {heating:.1%} here, and less elsewhere."
+        )
+    if heating < 0.0:
+        said = f"noise_estimate takes off more than there is, which cools by {-heating:.0%}: lower it."
+        return Finding(name, ratio, math.nan, math.nan, "cold", said)
+    said = f"Minibatches make it {1.0 + heating:.3g} times too hot: take larger batches, smaller steps, or SGNHT."
+    return Finding(name, ratio, math.nan, math.nan, "hot", said)

@@ -1,0 +1,88 @@
+"""SVRG: control variates whose centre follows the chains, for posteriors whose mode is far away, or of which there are several.
+
+Every `period` steps the centre moves to the mean of where the chains are, and the whole gradient is computed there. The centre
+depends on the past alone, and the rows to come are independent of it: every gradient is unbiased.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sgmcmc import checks
+from sgmcmc.estimators.control import control_variate
+from sgmcmc.potentials import rows_of
+from sgmcmc.runs.door import as_seed
+from sgmcmc.samplers import Sampler
+from sgmcmc.sampling import sample
+from sgmcmc.trace import Trace
+
+__all__ = ["sample_svrg"]
+
+
+def sample_svrg(
+    model: Any,
+    sampler: Sampler,
+    draws: int = 1000,
+    *,
+    batch_size: int,
+    period: int | None = None,
+    warmup: int = 1000,
+    thin: int = 1,
+    seed: int | None = None,
+    init: Any = None,
+    progress: bool = True,
+    **options: Any,
+) -> Trace:
+    """`sample` with a centre that is moved every `period` steps (None: as many as pass over the data once).
+
+    Other options are those of `sample`; it is made of stretches, so `checkpoint` and `out` are not among them.
+    """
+    for name in ("checkpoint", "out", "keep", "resume"):
+        if name in options:
+            raise ValueError(f"{name} is not for sample_svrg, whose run is made of stretches; leave it out")
+    size = checks.integer("batch_size", batch_size, 1)
+    draws, warmup = checks.integer("draws", draws, 1), checks.integer("warmup", warmup, 0)
+    thin, seed = checks.integer("thin", thin, 1), as_seed(seed, init)
+    span = max(1, rows_of(model) // size) if period is None else checks.integer("period", period, 1)
+    options |= {"batch_size": size, "seed": seed, "progress": False, "warn": False}
+    last = sample(model, sampler, 1, warmup=0, init=init, **options)  # where the chains begin
+    parts: list[Trace] = []
+    left, bar = warmup, _bar(warmup + draws * thin, progress)
+    while left > 0:
+        last = sample(_centred(model, last), sampler, 1, warmup=min(span, left) - 1, init=last, **options)
+        left -= min(span, left)
+        bar.update(min(span, warmup))
+    per_stretch = max(1, span // thin)
+    while sum(part.n_draws for part in parts) < draws:
+        wanted = min(per_stretch, draws - sum(part.n_draws for part in parts))
+        last = sample(_centred(model, last), sampler, wanted, warmup=0, thin=thin, init=last, **options)
+        parts.append(last)
+        bar.update(wanted * thin)
+        if last.info["interrupted"]:
+            break
+    bar.close()
+    return _joined(parts, model)
+
+
+def _centred(model: Any, trace: Trace) -> Any:
+    return control_variate(model, np.asarray(trace.final["theta"], np.float64).mean(axis=0))
+
+
+def _bar(total: int, progress: bool) -> Any:
+    from tqdm.auto import tqdm
+
+    return tqdm(total=total, unit="step", unit_scale=True, desc="SVRG", disable=not progress)
+
+
+def _joined(parts: list[Trace], model: Any) -> Trace:
+    """Stretches that went on from each other, as the one run they are."""
+    last, shares = parts[-1], np.array([part.n_draws for part in parts], float)
+    names = ("kinetic_temperature", "configurational_temperature")
+    means: dict[str, Any] = {n: np.average([getattr(p, n) for p in parts], axis=0, weights=shares) for n in names}
+    seconds = {n: sum(p.info[n] for p in parts) for n in ("seconds", "steps", "gradient_evaluations")}
+    draws = np.concatenate([part.draws for part in parts], axis=1)
+    info = last.info | seconds | {"estimator": "SVRG", "model": repr(model)}
+    return replace(last, draws=draws, info=info, parameters=last.layout, model=model, again=None, **means)

@@ -1,0 +1,274 @@
+"""`tune`: a sampler with settings that fit a model, chosen by successive halving over chains.
+
+Twenty-seven settings run for a cost c each; the best nine go on for 3c; the best three of these and six neighbours of the best
+go on for 3c; the best three of all go on for 9c, and the best of them wins. Chains go on from where they are, and a score is
+that of the newest draws alone, so what an early stage got wrong is forgotten.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc import checks
+from sgmcmc.potentials import dim_of, rows_of
+from sgmcmc.runs.door import as_seed
+from sgmcmc.samplers import Sampler
+from sgmcmc.sampling import sample
+from sgmcmc.trace import Trace
+from sgmcmc.tuning.criterion import Criterion, discrepancy
+from sgmcmc.tuning.pilot import Pilot, find_scale
+from sgmcmc.tuning.race import Run, run_all
+from sgmcmc.tuning.space import Setting, Space, default_space
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Tuned", "tune"]
+
+
+class Stage(NamedTuple):
+    """How many of the best go on, how many neighbours of the best join them, and what each may spend, in units of c."""
+
+    keep: int
+    join: int
+    cost: int
+
+
+ARMS = 27
+STAGES = (Stage(ARMS, 0, 1), Stage(9, 0, 3), Stage(3, 6, 3), Stage(3, 0, 9))
+UNITS = sum((s.keep + s.join) * s.cost for s in STAGES)
+OVERHEAD = 32  # what a step costs besides its rows, in rows
+WARMUP, DRAWS = 0.2, 1000
+
+
+def tune(
+    sampler: Callable[..., Sampler],
+    model: Any,
+    budget: int = 1_000_000,
+    *,
+    space: Mapping[str, Any] | None = None,
+    criterion: Criterion | None = None,
+    chains: int = 4,
+    seed: int | None = 0,
+    init: Any = None,
+    temperature: float = 1.0,
+    executor: Executor | None = None,
+    threads: int | None = None,
+    progress: bool = True,
+    **options: Any,
+) -> Tuned:
+    """Choose step size, a, softening, friction, noises, resampling periods, batch size and scale of a sampler.
+
+    Parameters
+    ----------
+    sampler : `SGMGTD`, `SGHMC`, …, or a function of yours that makes a Sampler from what is in the space.
+    model : as for `sample`.
+    budget : gradients of 32 rows that all runs may spend together, warm-up included; a gradient of n rows counts
+        (32 + n)/64, one without data 1. The pilot, some thousand gradients, comes on top.
+    space : by name, a range (low, high), a list of choices, or a value to hold; what is not named is as usual
+        (docs/tuning.md). ``"batch_size"`` is one of the names, ``"scale"`` another: units, measured unless given.
+    criterion : a function of a trace, smaller is better; None is `sgmcmc.tuning.discrepancy`, which sees bias.
+    chains : per setting.
+    seed : the same seed gives the same table, on threads or an executor.
+    init : where the pilot starts.
+    temperature : of the target exp(−U/T).
+    executor : any `concurrent.futures.Executor`, to run elsewhere; None is threads of this process.
+    threads : how many settings at a time.
+    options : more for `sample`, the same for all: ``minibatch``, ``gradient_noise``, ``dtype``, ….
+
+    Ctrl-C ends it and returns the best there is so far.
+    """
+    if not callable(sampler) or isinstance(sampler, Sampler):
+        raise TypeError(f"sampler={checks.show(sampler)} makes no samplers; give SGMGTD itself, not SGMGTD(...)")
+    chains, seed = checks.integer("chains", chains, 1), as_seed(seed, None)
+    budget = checks.integer("budget", budget, 50 * UNITS * chains)
+    temperature = checks.number("temperature", temperature, 0.0, 1e300, open_low=True)
+    if criterion is not None and not callable(criterion):
+        raise TypeError(f"criterion={checks.show(criterion)} cannot be called; give a function of a trace, or None")
+    given = default_space(sampler, model) | _space(space)
+    scalable = "scale" in _names(sampler)
+    known = given.pop("scale", None if scalable else 1.0)
+    pilot = find_scale(model, chains=chains, init=init, scale=known, temperature=temperature, seed=seed)
+    fixed = ({"scale": pilot.scale} if scalable else {}) | ({"temperature": temperature} if temperature != 1.0 else {})
+    race = _Race(
+        model,
+        Space(sampler, given, pilot.steepest, fixed),
+        pilot,
+        discrepancy(pilot.scale) if criterion is None else criterion,
+        {"chains": chains, "seed": seed} | options,
+        budget / UNITS / chains,
+    )
+    return race.run(executor, threads, progress)
+
+
+def _space(space: Any) -> dict[str, Any]:
+    if space is None:
+        return {}
+    if not isinstance(space, Mapping) or not all(isinstance(name, str) for name in space):
+        raise TypeError(
+            f'space={checks.show(space)} is not a dictionary; give {{"step_size": (1e-3, 0.1), "a": [1, 2]}}'
+        )
+    return dict(space)
+
+
+def _names(make: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(make).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+@dataclass
+class _Arm:
+    """A setting, its chains, and its latest score."""
+
+    number: int
+    point: NDArray[np.float64]
+    setting: Setting
+    sampler: Sampler
+    trace: Any  # the newest draws, or where to start from
+    score: float = np.inf
+
+
+class _Race:
+    """The stages, one after the other."""
+
+    def __init__(
+        self, model: Any, space: Space, pilot: Pilot, criterion: Criterion, options: dict[str, Any], unit: float
+    ) -> None:
+        self.model, self.space, self.pilot, self.criterion = model, space, pilot, criterion
+        self.options, self.unit, self.rows = options, unit, rows_of(model)
+        self.tried: list[dict[str, Any]] = []
+        self.arms: list[_Arm] = []
+
+    def run(self, executor: Executor | None, threads: int | None, progress: bool) -> Tuned:
+        from tqdm.auto import tqdm
+
+        field: list[_Arm] = []
+        self._join(self.space.points(ARMS, self.options["seed"] % 2**32), None)
+        total, interrupted = sum(s.keep + s.join for s in STAGES), False
+        with tqdm(total=total, desc="tuning", unit="run", disable=not progress) as bar:
+            for number, stage in enumerate(STAGES):
+                best = sorted(self.arms, key=lambda a: (a.score, a.number))[: stage.keep] if number > 0 else self.arms
+                field = best + self._neighbours(best[0], stage.join, number)
+                interrupted = self._stage(field, number, stage, executor, threads, lambda: bar.update() and None)
+                self.arms = [a for a in field if np.isfinite(a.score)] if not interrupted else self.arms
+                if interrupted or len(self.arms) == 0:
+                    break
+        return self._result(interrupted)
+
+    def _join(self, points: NDArray[np.float64], parent: _Arm | None) -> list[_Arm]:
+        first = len(self.arms) if parent is None else max(t["arm"] for t in self.tried) + 1
+        new = []
+        for k, point in enumerate(points):
+            setting = self.space.setting(point)
+            start = self.pilot.theta if parent is None else np.asarray(parent.trace.final["theta"], np.float64)
+            new.append(_Arm(first + k, point, setting, self.space.sampler(setting), start))
+        if parent is None:
+            self.arms = new
+        return new
+
+    def _neighbours(self, parent: _Arm, count: int, stage: int) -> list[_Arm]:
+        if count == 0:
+            return []
+        points = self.space.near(parent.point, count, 0.12, (self.options["seed"] + stage) % 2**32)
+        return self._join(points, parent)
+
+    def _stage(
+        self, field: list[_Arm], number: int, stage: Stage, executor: Any, threads: Any, done: Callable[[], None]
+    ) -> bool:
+        runs = [self._planned(arm, stage) for arm in field]
+        results, interrupted = run_all(runs, executor, threads, done)
+        try:
+            for arm, run, found in zip(field, runs, results, strict=True):
+                self._take(arm, run, found, number)
+        except KeyboardInterrupt:  # in the criterion
+            return True
+        return interrupted
+
+    def _take(self, arm: _Arm, run: Run, found: Trace | str, number: int) -> None:
+        if not isinstance(found, str):
+            arm.score, arm.trace = self._score(found), found
+        elif found != "interrupted":
+            arm.score = np.inf
+        steps = (run.options["draws"] * run.options["thin"] + run.options["warmup"]) * self.options["chains"]
+        status = found if isinstance(found, str) else "ok"
+        row = {"stage": number, "arm": arm.number, "score": arm.score, "status": status, "gradients": steps}
+        self.tried.append(row | {k: v for k, v in arm.setting.items() if np.ndim(v) == 0})
+
+    def _planned(self, arm: _Arm, stage: Stage) -> Run:
+        size = arm.setting.get("batch_size")
+        rows = self.rows if size is None else size
+        steps = max(20, int(stage.cost * self.unit * (1.0 if self.rows == 0 else 2.0 * OVERHEAD / (OVERHEAD + rows))))
+        warmup = int(WARMUP * steps)
+        draws = min(DRAWS, steps - warmup)
+        plan = {"draws": draws, "warmup": warmup, "thin": (steps - warmup) // draws, "init": arm.trace}
+        return Run(self.model, arm.sampler, self.options | plan | ({} if self.rows == 0 else {"batch_size": size}))
+
+    def _score(self, trace: Trace) -> float:
+        if not np.isfinite(trace.draws).all():
+            return np.inf
+        value = float(self.criterion(trace))
+        return value if np.isfinite(value) else np.inf
+
+    def _result(self, interrupted: bool) -> Tuned:
+        import pandas as pd
+
+        scored = [a for a in self.arms if np.isfinite(a.score)]
+        if len(scored) == 0 and interrupted:
+            raise KeyboardInterrupt
+        if len(scored) == 0:
+            raise ValueError(
+                "every setting diverged or could not be scored; give a smaller step_size in space=, or init="
+            )
+        best = min(scored, key=lambda a: (a.score, a.number))
+        table = pd.DataFrame(self.tried).sort_values(["stage", "score", "arm"], kind="stable", ignore_index=True)
+        own = {k: v for k, v in self.options.items() if k != "seed"}
+        return Tuned(
+            best.sampler, best.setting.get("batch_size"), best.setting, best.score, table, interrupted,
+            self.model, np.asarray(best.trace.final["theta"], np.float64), own,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class Tuned:
+    """What tuning chose.
+
+    sampler: ready to use, with its scale.
+    batch_size: rows per gradient that go with it; None is all of them, or a model without data.
+    setting: all parameters that were tuned or held, by name.
+    score: of the last stage.
+    table: everything that was tried: stage, arm, score (smaller is better), status, gradients, and the parameters.
+    interrupted: whether Ctrl-C ended it.
+    theta: (chain, dim), where the chains of the best setting are.
+    """
+
+    sampler: Sampler
+    batch_size: int | None
+    setting: Setting
+    score: float
+    table: pd.DataFrame
+    interrupted: bool
+    model: Any
+    theta: NDArray[np.float64]
+    options: dict[str, Any]
+
+    def sample(self, draws: int = 1000, **options: Any) -> Trace:
+        """`sg.sample` with this sampler and batch size, from where its chains are; `options` as there."""
+        chains = options.get("chains", self.options["chains"])
+        own = self.options | {"init": np.resize(self.theta, (chains, dim_of(self.model)))}
+        if self.batch_size is not None:
+            own["batch_size"] = self.batch_size
+        return sample(self.model, self.sampler, draws, **(own | options))
+
+    def __repr__(self) -> str:
+        shown = {k: v for k, v in self.setting.items() if np.ndim(v) == 0}
+        told = ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in shown.items())
+        return f"<Tuned: {told}; score {self.score:.3g} after {self.table['gradients'].sum():,} gradients>"
