@@ -117,6 +117,8 @@ def write(table: pd.DataFrame) -> None:
     own = table[table["what"].str.startswith("logistic")]
     for r in own.itertuples():
         lines.append(f"| {DATA[r.what[-1]]} | {r.sampler} | {r[4]:.4g} | {r.error:.3f} |")
+    missing = [DATA[letter] for letter in DATA if f"logistic {letter}" not in set(own["what"])]
+    lines += ["", f"Not measured yet: {', '.join(missing)}."] if missing else []
     lines += ["", "## The rest", "", "| what | sampler | value |", "|---|---|---|"]
     for r in table[~table["what"].str.startswith("logistic")].itertuples():
         lines.append(f"| {r.what} | {r.sampler} | {r.error:.4g} |")
