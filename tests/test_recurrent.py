@@ -115,10 +115,10 @@ def test_every_row_is_taken_once_in_an_epoch(problem, monkeypatch):
 
 
 def test_everybody_takes_part_with_equal_budgets():
-    names = [c.name for c in contest.contestants(1000)]
+    names = [c.name for c in contest.contestants(13_807)]
     expected = ["SGD", "RMSprop", "SGLD", "SGNHT", "SGMGT, a = 1", "SGMGT, a = 2", "SGMGT-D, a = 1", "SGMGT-D, a = 2"]
     assert names == expected
-    for c in contest.contestants(1000):
+    for c in contest.contestants(13_807):
         middle = {name: float(np.sqrt(low * high)) for name, (low, high) in c.ranges.items()}
         assert hasattr(c.sampler(middle), "step")
     plan = music.budget_of("jsb", False, None, 0)
