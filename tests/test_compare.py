@@ -308,6 +308,15 @@ def pressing_ctrl_c(call):
     return found
 
 
+@pytest.fixture
+def _heard():
+    """Ctrl-C is heard, also where the tests run in the background of a shell, which has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_heard")
 def test_ctrl_c_returns_what_there_is():
     options = {"draws": 10**6, "warmup": 0.0, "chains": 1}
     begin = time.perf_counter()
@@ -319,6 +328,7 @@ def test_ctrl_c_returns_what_there_is():
     assert np.isfinite(found["ksd"][0])
 
 
+@pytest.mark.usefixtures("_heard")
 def test_ctrl_c_before_the_first_run_has_begun_is_not_lost():
     model = pressing_ctrl_c(1)
     with pytest.raises(KeyboardInterrupt):
