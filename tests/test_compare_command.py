@@ -134,7 +134,7 @@ def test_no_file_no_sections_and_no_draws_exit_with_1(tmp_path, capsys):
 def test_ctrl_c_writes_what_there_is_and_exits_with_130(tmp_path, monkeypatch, capsys):
     whole = sg.compare({"SGLD": sg.SGLD(0.2)}, sg.models.Gaussian([0.0]), 800, seeds=1, progress=False)
     whole.about["interrupted"] = True
-    monkeypatch.setattr("sgmcmc.comparison.compare", lambda *_, **__: whole)
+    monkeypatch.setattr("sgmcmc.compare", lambda *_, **__: whole)
     assert cli.main(["compare", str(written(tmp_path)), "--quiet"]) == 130
     assert "Interrupted: these are the runs" in (tmp_path / "found" / "comparison.md").read_text(encoding="utf-8")
     assert capsys.readouterr().err == "sgmcmc: interrupted\n"
