@@ -1,6 +1,7 @@
 """Memory and disk reads of docs/long-runs.md: measured in fresh processes, and written into the page.
 
 python benchmarks/long_runs.py [--page docs/long-runs.md] [--dim 6000000] [--only memory | disk]
+python benchmarks/long_runs.py --only growth [--steps 100000]        half an hour
 
 Peak memory is what Linux calls the high-water mark of the resident set, of a whole process that does one run. The bytes read
 from the disk are those that a process caused (`/proc/self/io`), of a file that was put out of the cache beforehand.
@@ -52,6 +53,33 @@ sg.sample(model, sg.SGNHT(1e-4), draws=steps, keep="moments", **options)
 print(read() - before)
 """
 
+GROWTH = """
+import sys
+import numpy as np
+import sgmcmc as sg
+
+dim, steps = int(sys.argv[1]), int(sys.argv[2])
+model = sg.models.Gaussian(np.zeros(dim, np.float32), 1.0)
+done, following = 0, 100
+
+
+def peak():
+    return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) * 1024
+
+
+def told(more):
+    global done, following
+    done += more
+    if done >= following:
+        print(done, peak(), flush=True)
+        following = done + steps // 20
+
+
+options = dict(warmup=0, chains=1, seed=1, dtype=np.float32, init=np.zeros(dim), progress=told, warn=False)
+sg.sample(model, sg.SGLD(0.1), draws=steps // 100, thin=100, keep=lambda theta: theta[:64], **options)
+print(done, peak())
+"""
+
 LENGTHS = {"function": (100, 400), "moments": (100, 400), "theta": (15, 60)}
 WORDS = {"function": "64 numbers (`keep=` a function)", "moments": '`keep="moments"`', "theta": "every θ, in memory"}
 
@@ -72,6 +100,26 @@ def memory_table(dim: int) -> str:
             lines.append(f"| {WORDS[kept] if i == 0 else ''} | {draws} | {peak / 1e6:.0f} MB |")
             print(lines[-1], flush=True)
     return "\n".join(lines)
+
+
+def growth_table(dim: int, steps: int) -> str:
+    """The peak of one long run on its way."""
+    command = [sys.executable, "-c", GROWTH, str(dim), str(steps)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        found = []
+        for line in run.stdout:
+            print(line, end="", flush=True)
+            found.append(tuple(map(int, line.split())))
+    if run.returncode != 0:
+        raise SystemExit(f"the run ended with code {run.returncode}")
+    return growth_lines(dim, found)
+
+
+def growth_lines(dim: int, found: list[tuple[int, ...]]) -> str:
+    lines = [f"One run of SGLD on {dim:,} parameters in float32, on its way (64 numbers are kept every 100 steps):", ""]
+    lines += ["| steps so far | peak memory |", "|---:|---|"]
+    return "\n".join(lines + [f"| {done:,} | {peak / 1e6:.0f} MB |" for done, peak in found])
 
 
 def write(path: Path, rows: int) -> None:
@@ -124,11 +172,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--page", type=Path, default=Path(__file__).parent.parent / "docs" / "long-runs.md")
     parser.add_argument("--dim", type=int, default=6_000_000)
-    parser.add_argument("--only", choices=("memory", "disk"))
+    parser.add_argument("--only", choices=("memory", "disk", "growth"))
+    parser.add_argument("--steps", type=int, default=100_000, help="of the run of --only growth (default: %(default)s)")
     given = parser.parse_args()
-    if given.only != "disk":
+    if given.only == "growth":
+        put(given.page, "growth", growth_table(given.dim, given.steps))
+    if given.only in (None, "memory"):
         put(given.page, "memory", memory_table(given.dim))
-    if given.only != "memory":
+    if given.only in (None, "disk"):
         put(given.page, "disk", disk_table())
 
 

@@ -119,10 +119,11 @@ def write(table: pd.DataFrame) -> None:
         lines.append(f"| {DATA[r.what[-1]]} | {r.sampler} | {r[4]:.4g} | {r.error:.3f} |")
     missing = [DATA[letter] for letter in DATA if f"logistic {letter}" not in set(own["what"])]
     lines += ["", f"Not measured yet: {', '.join(missing)}."] if missing else []
-    lines += ["", "## The rest", "", "| what | sampler | value |", "|---|---|---|"]
-    for r in table[~table["what"].str.startswith("logistic")].itertuples():
-        lines.append(f"| {r.what} | {r.sampler} | {r.error:.4g} |")
-    lines += ["", "Condition number: the largest relative error of a marginal variance of 10 coordinates."]
+    rest = table[~table["what"].str.startswith("logistic")]
+    if len(rest) > 0:
+        lines += ["", "## The rest", "", "| what | sampler | value |", "|---|---|---|"]
+        lines += [f"| {r.what} | {r.sampler} | {r.error:.4g} |" for r in rest.itertuples()]
+        lines += ["", "Condition number: the largest relative error of a marginal variance of 10 coordinates."]
     (HERE / "tuned.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
