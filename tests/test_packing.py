@@ -182,3 +182,16 @@ def test_who_is_packed_does_not_depend_on_the_number_of_chains():
     euler = sg.SGHMC(0.1, integrator=sg.integrators.Euler())
     assert not packable(shared.dynamics(2), 2)
     assert not packable(euler.dynamics(2), 2)
+
+
+def test_a_run_in_several_chunks_is_compiled_for_once(monkeypatch):
+    from sgmcmc.engines import crew, packed
+
+    monkeypatch.setattr(crew, "CHUNK_SECONDS", 1e-12)  # chunks of one step
+    before = len(packed.run_pack.signatures)
+    sg.sample(sg.models.FiveWell(), sg.SGLD(0.0123), 7, warmup=2, chains=3, progress=False, seed=1, clip_gradient=50.0)
+    several = len(packed.run_pack.signatures)
+    monkeypatch.undo()
+    sg.sample(sg.models.FiveWell(), sg.SGLD(0.0123), 7, warmup=0, chains=3, progress=False, seed=1, clip_gradient=50.0)
+    assert several <= before + 1
+    assert len(packed.run_pack.signatures) == several

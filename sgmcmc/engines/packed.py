@@ -121,11 +121,26 @@ def record(theta, places, index, out):
 
 @loop
 def run_steps(
-    dynamics, model, gradient, state, room, lanes, step, before, step_sizes, kept, first_measured, fresh, places, out
+    dynamics,
+    model,
+    gradient,
+    state,
+    room,
+    lanes,
+    step,
+    before,
+    step_sizes,
+    kept,
+    first_measured,
+    fresh,
+    places,
+    first,
+    out,
 ):
     """The steps step, step + 1, … of all chains of a pack, `fresh` if their momenta are still to be drawn.
 
-    Steps listed in `kept` are recorded in out[place], one for each chain. How far a lane came is left in room.ended.
+    Steps listed in `kept` are recorded in out[place] from `first` on, one for each chain. How far a lane came is left in
+    room.ended. (`out` is whole: a part of it would be of another type than all of it, and be compiled for once more.)
     """
     theta, batch = state.theta, room.noise.theta.shape[0]
     recorded = 0
@@ -152,13 +167,27 @@ def run_steps(
         if not is_finite(state) and bury(state, room, lanes.live, t, h - h):
             break
         if recorded < kept.size and kept[recorded] == now:
-            record(theta, places, recorded, out)
+            record(theta, places, first + recorded, out)
             recorded += 1
 
 
 @kernel
 def run_pack(
-    dynamics, model, gradient, state, room, lanes, step, before, step_sizes, kept, first_measured, fresh, places, out
+    dynamics,
+    model,
+    gradient,
+    state,
+    room,
+    lanes,
+    step,
+    before,
+    step_sizes,
+    kept,
+    first_measured,
+    fresh,
+    places,
+    first,
+    out,
 ):
     """`run_steps`, compiled."""
     run_steps(
@@ -175,6 +204,7 @@ def run_pack(
         first_measured,
         fresh,
         places,
+        first,
         out,
     )
 
@@ -293,7 +323,8 @@ class Pack(Task):
             np.int64(plan.first_measured),
             lead.fresh and count > 0,
             self.places,
-            self.out[:, job.place(low, high)],
+            np.int64(job.place(low, high).start),
+            self.out,
         )
         done = 0
         for chain, place, finite in zip(self.chains, self.places, self.room.ended, strict=False):
