@@ -117,7 +117,9 @@ def growth_table(dim: int, steps: int) -> str:
 
 
 def growth_lines(dim: int, found: list[tuple[int, ...]]) -> str:
-    lines = [f"One run of SGLD on {dim:,} parameters in float32, on its way (64 numbers are kept every 100 steps):", ""]
+    lines = [f"One run of SGLD on {dim:,} parameters in float32, on its way (64 numbers are kept every 100 steps)."]
+    lines[0] += " The last row is after its end, when the last state has been copied into the trace:"
+    lines += [""]
     lines += ["| steps so far | peak memory |", "|---:|---|"]
     return "\n".join(lines + [f"| {done:,} | {peak / 1e6:.0f} MB |" for done, peak in found])
 
