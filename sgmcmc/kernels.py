@@ -138,9 +138,8 @@ class _KernelCache(ContentCache, FunctionCache):  # type: ignore[misc]
         A class that a script defines is kept by value, and comes back as another class of the same content. Under the types of
         that class no call would find the kernel: each would load it again, until the memory is full.
         """
-        rtsys.initialize(
-            target_context
-        )  # all that machine code needs; Numba would also load what only its compiler does
+        # All that machine code needs; Numba's own also loads what only its compiler does.
+        rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             found = self._load_overload(sig, target_context)
         return None if found is None else found._replace(signature=signature(found.signature.return_type, *sig))

@@ -104,6 +104,11 @@ def _blocks(given: Blocks | None, size: int, n_rows: int) -> Blocks:
     return Blocks(block, window, size)
 
 
+def rows_per_step(minibatch: Any, n_rows: int) -> int:
+    """How many rows a step looks at; 0 without data."""
+    return n_rows if isinstance(minibatch, FullData) else int(minibatch.size)
+
+
 def row_buffer(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
     """Where the chosen rows go; for the full data set it holds them all already."""
     return np.arange(n_rows) if isinstance(minibatch, FullData) else np.empty(minibatch.size, np.int64)

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.engines.cpu import Buffers, Gradient
-from sgmcmc.engines.parts import parts_for
+from sgmcmc.engines.parts import Parts, Whole, parts_for
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.python import is_finite
 from sgmcmc.engines.recording import Recorder, Tally
 from sgmcmc.integrators import Dynamics, Noise, State
-from sgmcmc.minibatch import FullData, lookahead, row_buffer
+from sgmcmc.minibatch import lookahead, row_buffer, rows_per_step
 from sgmcmc.potentials import PythonPotential
 from sgmcmc.rng import Stream
 from sgmcmc.threads import borrowed_pool, on_own_lines
@@ -78,17 +78,20 @@ class Job:
             on_own_lines(lookahead(g.minibatch, g.n_rows)),
             chain.origin,
             chain.sums,
-            parts_for(self.model, dim, g.minibatch, g.n_rows, self.dtype),
+            self.parts(dim),
         )
+
+    def parts(self, dim: int) -> Whole | Parts:
+        """How a chain takes the sum over its rows."""
+        g = self.gradient
+        return parts_for(self.model, dim, g.minibatch, g.n_rows, self.dtype)
 
     def first_count(self, dim: int) -> int:
         """Steps in a first chunk: one, as somebody else's gradient may take seconds. Ours take far less than a µs per number."""
-        if type(self.model).__module__.split(".")[0] != __package__.split(".")[0] or isinstance(
-            self.model, PythonPotential
-        ):
+        ours = type(self.model).__module__.split(".")[0] == __package__.split(".")[0]
+        if not ours or isinstance(self.model, PythonPotential):
             return 1
-        g = self.gradient
-        rows = g.n_rows if isinstance(g.minibatch, FullData) else g.minibatch.size
+        rows = rows_per_step(self.gradient.minibatch, self.gradient.n_rows)
         return max(1, min(int(CHUNK_SECONDS * 1e6 / (dim * max(1, rows))), 1 << 10))
 
     def fitting(self, chain: Chain, count: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.dispatch import LOOP, implements, loop, open_function
-from sgmcmc.minibatch import FullData
+from sgmcmc.minibatch import rows_per_step
 from sgmcmc.potentials import add_gradient, estimate, sums_in_parts, weigh
 from sgmcmc.signals import give_signal, give_way, read_signal, yield_address
 
@@ -37,9 +37,8 @@ class Parts(NamedTuple):
     """What a thread of a team knows; the arrays are those of all."""
 
     sums: NDArray[Any]  # (2, parts, dim): those of this step, and of the one before, which somebody may still read
-    signals: NDArray[
-        np.int64
-    ]  # of thread i at i·APART: the step after the last whose sums it has; at the end, 1 is "give up"
+    # Of thread i, at i·APART: the step after the last whose sums it has. At the end, 1 is "give up".
+    signals: NDArray[np.int64]
     me: int
     team: int
     yielding: int  # the address of `sched_yield`
@@ -47,7 +46,7 @@ class Parts(NamedTuple):
 
 def parts_for(model: Any, dim: int, minibatch: Any, n_rows: int, dtype: Any) -> Whole | Parts:
     """Whether the gradient is worth being taken in parts: it depends on the model and the batch, never on the threads."""
-    size = n_rows if isinstance(minibatch, FullData) else minibatch.size
+    size = rows_per_step(minibatch, n_rows)
     if size * dim < LONG or size < 2 or not sums_in_parts(model):
         return Whole()
     return members(1, np.zeros((2, min(max(2, size // ROWS), MOST_PARTS), dim), dtype))[0]

@@ -26,8 +26,10 @@ WORTH = 1.25  # who is alone must be so many times as fast to be left alone
 
 def teams(job: Job, chains: list[Chain], size: int) -> list[Team] | None:
     """A team of so many threads for every chain; None where threads could not help each other."""
-    parts = job.buffers(chains[0]).parts
-    if size < 2 or config.DISABLE_JIT or not isinstance(parts, Parts):
+    if size < 2 or config.DISABLE_JIT:
+        return None
+    parts = job.parts(chains[0].state.theta.size)
+    if not isinstance(parts, Parts):
         return None
     return [Team(job, chain, min(size, parts.sums.shape[1])) for chain in chains]
 

@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc.bias.gradients import gradient_at
 from sgmcmc.checks import finite_array
 from sgmcmc.dispatch import implements
-from sgmcmc.parameters import Parameters, layout_of_model
+from sgmcmc.estimators.inside import Around
 from sgmcmc.potentials import (
-    Model,
     PythonPotential,
     add_energy,
     add_gradient,
@@ -42,29 +41,15 @@ class _Fields(NamedTuple):
     per_row: Array  # Σ_all ∇ℓ_i(c) / N
 
 
-class ControlVariate(_Fields, Model):
+class ControlVariate(_Fields, Around):
     """A model with the same posterior as the one inside, and gradients with less noise; made by `control_variate`."""
 
     __slots__ = ()
 
     @property
-    def dim(self) -> int:
-        """How many coordinates θ has."""
-        return dim_of(self.inner)
-
-    @property
     def n_rows(self) -> int:
         """How many rows of data there are."""
         return rows_of(self.inner)
-
-    @property
-    def parameters(self) -> Parameters:
-        """As those of the model inside."""
-        return layout_of_model(self.inner, self.dim).axes
-
-    def energy(self, theta: ArrayLike) -> float:
-        """U(θ), that of the model inside."""
-        return energy_of(self.inner, theta)
 
     def __repr__(self) -> str:
         return f"ControlVariate({self.inner!r})"

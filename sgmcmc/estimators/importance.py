@@ -14,16 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc.bias.gradients import gradient_at
 from sgmcmc.checks import finite_array, integer
 from sgmcmc.dispatch import implements
-from sgmcmc.parameters import Parameters, layout_of_model
+from sgmcmc.estimators.inside import Around
 from sgmcmc.potentials import (
-    Model,
     PythonPotential,
     add_energy,
     add_gradient,
     add_prior_gradient,
     check_model,
-    dim_of,
-    energy_of,
     prior_of,
     rows_of,
 )
@@ -38,29 +35,15 @@ class _Fields(NamedTuple):
     share: NDArray[np.float64]  # 1/m of its row
 
 
-class ImportanceRows(_Fields, Model):
+class ImportanceRows(_Fields, Around):
     """A model with the same posterior as the one inside, whose rows are slots; made by `importance_rows`."""
 
     __slots__ = ()
 
     @property
-    def dim(self) -> int:
-        """How many coordinates θ has."""
-        return dim_of(self.inner)
-
-    @property
     def n_rows(self) -> int:
         """How many slots there are."""
         return self.row.size
-
-    @property
-    def parameters(self) -> Parameters:
-        """As those of the model inside."""
-        return layout_of_model(self.inner, self.dim).axes
-
-    def energy(self, theta: ArrayLike) -> float:
-        """U(θ), that of the model inside."""
-        return energy_of(self.inner, theta)
 
     def gradient(self, theta: ArrayLike, rows: ArrayLike | None = None) -> NDArray[np.float64]:
         """∇U(θ), that of the model inside; with `rows`, the estimate from these slots."""

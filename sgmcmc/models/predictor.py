@@ -39,9 +39,8 @@ from sgmcmc.stack import ROOM, room
 
 __all__ = ["LinearPredictor", "loss", "loss_slope"]
 
-IN_CACHE = (
-    1 << 18
-)  # numbers: a megabyte or two, which stays in a second-level cache; to ask for it would cost a quarter more
+# Numbers: a megabyte or two, which stays in a second-level cache; to ask for it would cost a quarter more.
+IN_CACHE = 1 << 18
 
 
 @open_function

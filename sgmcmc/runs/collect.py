@@ -12,7 +12,7 @@ from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.recording import Keep, KeepFunction
 from sgmcmc.integrators import State
 from sgmcmc.kinetics import Overdamped
-from sgmcmc.minibatch import FullData
+from sgmcmc.minibatch import FullData, rows_per_step
 from sgmcmc.parameters import Layout, layout_of_model
 from sgmcmc.runs.settings import Settings
 from sgmcmc.trace import KeptMoments, Trace
@@ -77,7 +77,7 @@ def facts(settings: Settings, seed: int, steps: int, seconds: float, compiling: 
         "compile_seconds": compiling,
         "steps_per_second": steps / max(seconds, 1e-9),
         "gradient_evaluations": steps,
-        "row_evaluations": steps * (s.n_rows if full else s.rows.size),
+        "row_evaluations": steps * rows_per_step(s.rows, s.n_rows),
         "versions": versions(),
     }
 

@@ -119,7 +119,6 @@ def remote_tasks(
 class RemoteTask(crew.Task):
     """Chains that an executor takes a chunk further at a time."""
 
-    growth = 64
     apart = True
 
     def __init__(
