@@ -22,7 +22,7 @@ from scipy.stats import multivariate_normal, norm
 import sgmcmc as sg
 from sgmcmc import priors
 from sgmcmc.models import FiveWell, Gaussian, GaussianMixture, LinearRegression, LogisticRegression, SoftmaxRegression
-from sgmcmc.potentials import check_gradient, estimate, full_energy, full_gradient
+from sgmcmc.potentials import add_gradient, check_gradient, estimate, full_energy, full_gradient, laid_out
 from sgmcmc.samplers import in_precision
 
 RNG = np.random.default_rng(20240)
@@ -503,6 +503,36 @@ def by_hand(model, theta, rows):
     from sgmcmc.models.predictor import loss_slope
 
     return sum(loss_slope(model, model.X[i] @ theta, i) * model.X[i] for i in rows)
+
+
+@numba.njit
+def _add(model, theta, rows, out):
+    add_gradient(model, theta, rows, out)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 16, 25, 63, 64, 70])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-5), (np.float64, 1e-13)])
+def test_columns_of_zeros_change_no_gradient_and_only_fill_vectors(columns, dtype, tolerance):
+    rng = np.random.default_rng(columns)
+    X, y = rng.normal(size=(50, columns)), rng.integers(0, 2, 50)
+    model = in_precision(LogisticRegression(X, y), dtype)
+    wide = laid_out(model)
+    assert (wide is model) == (columns * np.dtype(dtype).itemsize % 64 == 0 or columns > 64)
+    theta, rows = rng.normal(size=columns).astype(dtype), np.array([3, 3, 41, 0, 7])
+    expected = 1.0 + by_hand(model, theta, rows)
+    for each in (model, wide):
+        out = np.ones(columns, dtype)
+        _add(each, theta, rows, out)
+        np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance)
+    if wide is not model:  # the control: columns in the wrong places would be seen
+        out = np.ones(columns, dtype)
+        _add(wide._replace(X=np.roll(wide.X, 1, axis=1)), theta, rows, out)
+        assert np.abs(out - expected).max() > 0.01
+
+
+def test_large_data_are_not_copied_to_fill_vectors():
+    model = sg.models.LinearRegression(np.ones((1 << 17, 3)), np.zeros(1 << 17))
+    assert laid_out(model) is model
 
 
 def test_room_on_the_stack_is_an_array_in_python_too():

@@ -9,7 +9,7 @@ import pytest
 import sgmcmc as sg
 from sgmcmc.dispatch import loop
 from sgmcmc.engines import crew, packed
-from sgmcmc.engines.packed import LANES
+from sgmcmc.engines.packed import MOST_LANES
 from sgmcmc.engines.plan import make_plan
 from sgmcmc.kernels import kernel
 from sgmcmc.packing import LARGEST, packable
@@ -69,6 +69,17 @@ def test_a_chain_draws_the_same_alone_and_in_packs_of_any_width(sampler, dtype):
         np.testing.assert_array_equal(few.configurational_temperature, many.configurational_temperature[:chains])
         for name, value in few.final.items():
             np.testing.assert_array_equal(value, many.final[name][:chains], err_msg=name)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@by_dtype
+def test_single_numbers_and_vectors_of_any_width_give_the_same_bits_for_long(model, dtype):
+    """A pack of one chain has no vectors; one of five has eight lanes, three of them idle; one of 64 fills them all."""
+    options = {"draws": 100, "thin": 20, "warmup": 0, "dtype": dtype, "threads": 1, "gradient_noise": 0.3}
+    many = run(model, SAMPLERS["SGNHT"], chains=64, **options).draws
+    assert np.isfinite(many).all()
+    for chains in (1, 2, 3, 5, 16):
+        np.testing.assert_array_equal(run(model, SAMPLERS["SGNHT"], chains=chains, **options).draws, many[:chains])
 
 
 @by_sampler
@@ -146,8 +157,8 @@ def test_a_chain_that_diverges_is_named_with_its_step_and_leaves_its_neighbours_
 
 def test_a_swapped_lane_would_be_seen():
     """A test of the first test: the chains of a pack differ, and so do their random numbers."""
-    draws = run(MIXTURE, SAMPLERS["SGNHT"], chains=LANES).draws
-    assert len(np.unique(draws[:, -1, 0])) == LANES
+    draws = run(MIXTURE, SAMPLERS["SGNHT"], chains=MOST_LANES).draws
+    assert len(np.unique(draws[:, -1, 0])) == MOST_LANES
 
 
 def test_a_run_that_was_interrupted_in_different_steps_goes_on_in_packs_of_equal_steps():

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from typing import NamedTuple
 
@@ -537,6 +538,33 @@ def test_an_interruption_within_a_python_gradient_gives_back_the_draws_so_far(st
     finally:
         signal.signal(signal.SIGINT, handler)
     is_a_prefix(trace, model=sg.Potential(returning, dim=3))
+
+
+def test_ctrl_c_waits_for_the_chunk_at_work_and_drops_those_that_wait_for_a_thread():
+    ran = []
+
+    class Slow(crew.Task):
+        steps_left = 1
+
+        def __init__(self, number):
+            super().__init__(None, [])
+            self.number = number
+
+        def chunk(self):
+            time.sleep(0.2)
+            ran.append(self.number)
+            return 1
+
+        stretch = lambda self, end: self.chunk()  # noqa: E731
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        assert crew.run(1, lambda done: None, lambda chain: None, [Slow(0), Slow(1), Slow(2)])
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    time.sleep(0.3)
+    assert ran == [0]
 
 
 def test_ctrl_c_ends_a_real_run_with_the_draws_so_far():

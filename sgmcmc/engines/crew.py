@@ -70,16 +70,12 @@ class Job:
 
     def buffers(self, chain: Chain) -> Buffers:
         dim, g = chain.state.theta.size, self.gradient
-        return Buffers(
-            Noise(*(on_own_lines(a) for a in noise_buffers(self.dynamics, dim, self.dtype))),
-            on_own_lines(np.zeros(dim, self.dtype)),
-            on_own_lines(np.zeros((1, dim if g.noise > 0.0 else 0), self.dtype)),
-            on_own_lines(row_buffer(g.minibatch, g.n_rows)),
-            on_own_lines(lookahead(g.minibatch, g.n_rows)),
-            chain.origin,
-            chain.sums,
-            self.parts(dim),
-        )
+        noise: Any = noise_buffers(self.dynamics, dim, self.dtype)
+        gradient, normals = np.zeros(dim, self.dtype), np.zeros((1, dim if g.noise > 0.0 else 0), self.dtype)
+        rows, memory = row_buffer(g.minibatch, g.n_rows), lookahead(g.minibatch, g.n_rows)
+        *noise, gradient, normals, rows, memory = on_own_lines((*noise, gradient, normals, rows, memory))
+        origin, sums = chain.origin, chain.sums
+        return Buffers(Noise(*noise), gradient, normals, rows, memory, origin, sums, self.parts(dim))
 
     def parts(self, dim: int) -> Whole | Parts:
         """How a chain takes the sum over its rows."""
@@ -186,7 +182,8 @@ def _bring_to_the_end(
         if due and saver is not None and (not running or all(task.apart for task in tasks)):
             _save(saver, tasks)
             due = False
-        while queue and len(running) < threads and not due:
+        # Twice as many as there are threads: one that is done finds its next chunk without waiting for us.
+        while queue and len(running) < 2 * threads and not due:
             _, i = heapq.heappop(queue)
             running[tasks[i].launch(pool)] = i
         for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -205,11 +202,9 @@ def _save(saver: Saver, tasks: Sequence[Task]) -> None:
 
 
 def _settle(running: dict[Future[Any], int], tasks: Sequence[Task]) -> None:
-    """Wait for the chunks that change their chains where we see it; the others are dropped."""
-    for future, i in running.items():
-        if tasks[i].apart:
-            future.cancel()
-    wait([future for future, i in running.items() if not tasks[i].apart])
+    """Drop the chunks that have not begun. Wait for those that change their chains where we see it, and for no others."""
+    begun = [i for future, i in running.items() if not future.cancel()]
+    wait([future for future, i in running.items() if i in begun and not tasks[i].apart])
 
 
 def split(chains: list[Any], parts: int) -> list[list[Any]]:
@@ -287,8 +282,8 @@ class Group(Task):
         super().__init__(job, chains)
         self.count = job.first_count(chains[0].state.theta.size)
         for chain in chains:
-            chain.state = State(*(on_own_lines(a) for a in chain.state))
-            chain.origin, chain.sums = on_own_lines(chain.origin), on_own_lines(chain.sums)
+            *state, chain.origin, chain.sums = on_own_lines((*chain.state, chain.origin, chain.sums))
+            chain.state = State(*state)
         self.buffers = job.buffers(chains[0])
 
     def prepare(self) -> None:

@@ -1,7 +1,7 @@
 """The loop of a pack: up to 64 chains of a small model in lockstep, a chain per lane of the vectors.
 
-A pack has a multiple of 8 lanes however few its chains are: they all run through the same vector instructions, so one chain alone
-has the same bits as among many. What a lane does never reaches another.
+What a lane does never reaches another, and a lane takes the same operations whether there are vectors or, for one chain, single
+numbers; so one chain alone has the same bits as among many.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core import config
 from numpy.typing import NDArray
 
 from sgmcmc.dispatch import loop
@@ -23,13 +22,13 @@ from sgmcmc.kernels import kernel
 from sgmcmc.packing import packable, packed
 from sgmcmc.potentials import PythonPotential, add_prior_gradient, fill_gradients, scratch_rows
 from sgmcmc.rng import GRADIENT_NOISE, Lanes, fill_normals
+from sgmcmc.threads import on_own_lines
 from sgmcmc.update import begin, fill_noise, update
 
 __all__ = ["packs"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
-LANES = 8  # two AVX2 vectors of doubles, one of floats; a pack has at least so many
 MOST_LANES = 64  # loops over more than that gain nothing
 ELEMENTS = 1024  # of a packed array: four of them in double precision fill a whole L1 cache
 NORMALS = 2048  # how many normals of each kind are drawn at once
@@ -56,7 +55,7 @@ def find_gradients(model, gradient, theta, room, row):
     fill_gradients(model, room.rows[0], room.scratch, room.rows[1])
     add_prior_gradient(model, theta, out)
     if gradient.noise > 0.0:
-        amplitude, own = math.sqrt(2.0 * gradient.noise), normals[row]
+        amplitude, own = math.sqrt(gradient.noise + gradient.noise), normals[row]  # sums are double, a 2.0 would be
         for i in range(out.size):
             out[i] += amplitude * own[i]
     if gradient.clip < math.inf:
@@ -219,7 +218,7 @@ def packs(job: Job, chains: list[Chain], threads: int, out: NDArray[Any]) -> lis
         return None
     if job.gradient.n_rows > 0 or not packable(job.dynamics, dim):
         return None
-    most = max(LANES, min(MOST_LANES, ELEMENTS // dim))
+    most = min(MOST_LANES, ELEMENTS // dim)
     in_lockstep: dict[Any, list[int]] = {}  # chains that go on after Ctrl-C may be in different steps
     for place, chain in enumerate(chains):
         in_lockstep.setdefault((chain.step, chain.before, chain.fresh), []).append(place)
@@ -231,9 +230,11 @@ def packs(job: Job, chains: list[Chain], threads: int, out: NDArray[Any]) -> lis
 
 
 def _width(chains: int) -> int:
-    """A power of two with room for so many chains. Plain Python has no vectors to fill."""
-    least = 1 if config.DISABLE_JIT else LANES
-    return max(least, 1 << (chains - 1).bit_length())
+    """A power of two with room for so many chains.
+
+    One lane for one chain: vectors of 8, most of them empty, would take twice as long (five wells, SGLD: 206 against 111 ns).
+    """
+    return 1 << (chains - 1).bit_length()
 
 
 class Pack(Task):
@@ -244,12 +245,13 @@ class Pack(Task):
     def __init__(self, job: Job, chains: list[Chain], places: list[int], out: NDArray[Any]) -> None:
         super().__init__(job, chains)
         self.width, self.dim = _width(len(chains)), chains[0].state.theta.size
+        self.count = job.first_count(self.dim * self.width)
         sizes = State(*(a.size for a in chains[0].state))
         numbers = [c.number for c in chains] + [chains[0].number] * (self.width - len(chains))
         first = chains[0].stream
         shift, live = np.int64(self.width.bit_length() - 1), np.int64(len(chains))
         self.lanes = Lanes(first.key0, first.key1, np.array(numbers, np.uint32), shift, live)
-        self.state = State(*(self._zeros(n) for n in sizes))
+        self.state = State(*on_own_lines(self._zeros(n) for n in sizes))
         for packed_array, *own in zip(self.state, *(c.state for c in chains), strict=True):
             if packed_array.size > 0:
                 rows = self._rows(packed_array)
@@ -267,23 +269,24 @@ class Pack(Task):
         return array.reshape(-1, self.width)
 
     def _room(self, sizes: State) -> Room:
-        gradient, g = self._zeros(self.dim), self.job.gradient
-        steps = max(1, min(256, NORMALS // gradient.size))
+        g, elements = self.job.gradient, self.dim * self.width
+        steps = max(1, min(256, NORMALS // elements))
 
         def normals(coordinates: int) -> NDArray[Any]:
             return np.zeros((steps, coordinates * self.width), self.job.dtype)
 
-        return Room(
-            Noise(normals(sizes.p), normals(self.dim), normals(sizes.xi)),
-            normals(self.dim if g.noise > 0.0 else 0),
-            gradient,
-            (self._rows(self.state.theta), self._rows(gradient)),
-            np.zeros((int(scratch_rows(self.job.model)), self.width), self.job.dtype),
-            self._zeros(self.dim),
-            self._zeros(sizes.p),
-            (np.zeros(sizes.p * self.width), np.zeros(self.dim * self.width)),
-            np.zeros(self.width, np.int64),
+        own = on_own_lines(
+            (
+                *(normals(n) for n in (sizes.p, self.dim, sizes.xi, self.dim if g.noise > 0.0 else 0)),
+                np.zeros((int(scratch_rows(self.job.model)), self.width), self.job.dtype),
+                *(self._zeros(n) for n in (self.dim, self.dim, sizes.p)),
+                *(np.zeros(n * self.width) for n in (sizes.p, self.dim)),
+                np.zeros(self.width, np.int64),
+            )
         )
+        gradient_noise, scratch, gradient, origin, virial, *sums, ended = own[3:]
+        rows = self._rows(self.state.theta), self._rows(gradient)
+        return Room(Noise(*own[:3]), gradient_noise, gradient, rows, scratch, origin, virial, tuple(sums), ended)
 
     def _recall(self) -> None:
         """What the chains had measured when they were saved."""

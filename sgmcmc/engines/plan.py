@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.schedules import Cyclical, Schedule, recordable
+from sgmcmc.schedules import Constant, Cyclical, Schedule, recordable
 
 __all__ = ["Plan", "make_plan"]
 
@@ -21,6 +21,8 @@ class Plan(NamedTuple):
 
     def step_sizes(self, step: int, count: int, dtype: Any) -> NDArray[Any]:
         """The sizes of `count` steps from `step` on."""
+        if isinstance(self.schedule, Constant):  # a chunk may have a million: no arrays of their numbers
+            return np.full(count, self.schedule.step_size, dtype)
         return self.schedule.step_sizes(np.arange(step, step + count)).astype(dtype)
 
     def recorded_before(self, step: int) -> int:

@@ -28,6 +28,7 @@ from sgmcmc.potentials import (
     Model,
     add_energy,
     add_gradient,
+    laid_out,
     part_of_sum,
     sum_over_rows,
     sums_in_parts,
@@ -41,6 +42,7 @@ __all__ = ["LinearPredictor", "loss", "loss_slope"]
 
 # Numbers: a megabyte or two, which stays in a second-level cache; to ask for it would cost a quarter more.
 IN_CACHE = 1 << 18
+VECTOR = 64  # bytes, of the longest vectors there are
 
 
 @open_function
@@ -92,14 +94,14 @@ def _dot(x: Any, theta: Any) -> Any:
     return z
 
 
-@loop
+@loop(inline=True)
 def _four(rows: Any, k: Any) -> Any:
     """The rows k … k + 3; beyond the last it is the last again."""
     last = rows.size - 1
     return rows[k], rows[min(k + 1, last)], rows[min(k + 2, last)], rows[min(k + 3, last)]
 
 
-@loop
+@loop(inline=True)
 def _dot_four(x0: Any, x1: Any, x2: Any, x3: Any, theta: Any) -> Any:
     z0 = z1 = z2 = z3 = 0.0
     for j in range(theta.size):
@@ -110,7 +112,7 @@ def _dot_four(x0: Any, x1: Any, x2: Any, x3: Any, theta: Any) -> Any:
     return z0, z1, z2, z3
 
 
-@loop
+@loop(apart=True, inline=True)
 def _predict(X: Any, theta: Any, rows: Any, z: Any) -> Any:
     """z[k] = x_k·θ, four rows at a time: four sums that do not wait for each other."""
     for k in range(0, rows.size, 4):
@@ -118,7 +120,7 @@ def _predict(X: Any, theta: Any, rows: Any, z: Any) -> Any:
         z[k], z[k + 1], z[k + 2], z[k + 3] = _dot_four(X[i0], X[i1], X[i2], X[i3], theta)
 
 
-@loop
+@loop(apart=True, inline=True)
 def _add_rows(X: Any, rows: Any, slopes: Any, coming: Any, out: Any) -> Any:
     """out += Σ slopes_k x_k, one pass over `out` for four rows; those beyond the last have slope 0. Meanwhile others come."""
     for k in range(0, rows.size, 4):
@@ -131,6 +133,21 @@ def _add_rows(X: Any, rows: Any, slopes: Any, coming: Any, out: Any) -> Any:
             out[j] += (r0 * x0[j] + r1 * x1[j]) + (r2 * x2[j] + r3 * x3[j])
 
 
+@implements(laid_out, LinearPredictor)
+def _(model: Any) -> Any:
+    """Columns of zeros until vectors are full, if all fits in a cache: then no loop over columns has a rest to take one by one.
+
+    A step of SGLD with 16 rows of 25 columns in float32 took 236 ns, and takes 217.
+    """
+    columns, vector = model.X.shape[1], VECTOR // model.X.itemsize
+    width = -(-columns // vector) * vector
+    if width == columns or width > ROOM or len(model.X) * width > IN_CACHE:
+        return model
+    wide = np.zeros((len(model.X), width), model.X.dtype)
+    wide[:, :columns] = model.X
+    return model._replace(X=wide)
+
+
 @implements(add_gradient, LinearPredictor)
 def _(model: Any, theta: Any, rows: Any, out: Any) -> None:
     """out += Σ loss'(x_i·θ) x_i, for as many rows at once as there is room for.
@@ -139,16 +156,27 @@ def _(model: Any, theta: Any, rows: Any, out: Any) -> None:
     their way from memory together. The rows after them are asked for during the sums, if they can not all be in a cache (1000 of
     1e6 rows of 100 columns in float32: 54 µs, against 82 without asking; 23 if they stand one behind the other).
     """
-    z = room(theta[0])
+    z, wide, sums = room(theta[0]), room(theta[0]), room(theta[0])
+    width, dim = model.X.shape[1], theta.size
+    point, total = (theta, out) if width == dim else (wide[:width], sums[:width])
+    if width > dim:
+        for j in range(width):
+            wide[j] = 0.0
+            sums[j] = 0.0
+        for j in range(dim):
+            wide[j] = theta[j]
     for first in range(0, rows.size, ROOM):
         some = rows[first : min(first + ROOM, rows.size)]
-        _predict(model.X, theta, some, z)
+        _predict(model.X, point, some, z)
         for k in range(some.size):
             z[k] = loss_slope(model, z[k], some[k])
         for k in range(some.size, some.size + (-some.size) % 4):
             z[k] = 0.0
         coming = rows[first + some.size : min(first + 2 * ROOM, rows.size)]
-        _add_rows(model.X, some, z, coming if model.X.size > IN_CACHE else coming[:0], out)
+        _add_rows(model.X, some, z, coming if model.X.size > IN_CACHE else coming[:0], total)
+    if width > dim:
+        for j in range(dim):
+            out[j] += sums[j]
 
 
 @implements(add_gradient, LinearPredictor, device=True)

@@ -14,7 +14,7 @@ from sgmcmc.engines import cpu, crew, packed, python, team
 from sgmcmc.engines.plan import Plan, make_plan
 from sgmcmc.engines.recording import Recorder
 from sgmcmc.minibatch import FullData
-from sgmcmc.potentials import PythonPotential
+from sgmcmc.potentials import PythonPotential, laid_out
 from sgmcmc.samplers import Sampler, in_precision
 
 __all__ = ["Settings", "local_tasks"]
@@ -63,12 +63,15 @@ class Settings:
         return crew.Job(
             in_python if self.interpreted else cpu.run_chunk,
             self.sampler.dynamics(self.dim, kind),
-            self.model if self.interpreted else in_precision(self.model, kind),
+            self.model if self.interpreted else self._laid_out(in_precision(self.model, kind)),
             in_precision(cpu.Gradient(self.rows, self.n_rows, weight, self.noise, self.clip), kind),
             self.plan(),
             kind,
             recorder,
         )
+
+    def _laid_out(self, model: Any) -> Any:
+        return laid_out(model) if self.device == "cpu" else model
 
     def window(self, chains: int) -> int:
         """For how many draws chains have room, if draws are passed on after each chunk: 64 MB for all of them, or one draw."""
