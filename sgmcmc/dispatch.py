@@ -214,10 +214,18 @@ def leaf(function: Callable[..., Any] | None = None, *, called: bool = False) ->
 
 @typing_overload
 def loop(
-    function: Callable[..., Any], *, allocates: bool = ..., called: bool = ..., apart: bool = ..., inline: bool = ...
+    function: Callable[..., Any],
+    *,
+    allocates: bool = ...,
+    called: bool = ...,
+    apart: bool = ...,
+    inline: bool = ...,
+    ordered: bool = ...,
 ) -> Any: ...
 @typing_overload
-def loop(*, allocates: bool = ..., called: bool = ..., apart: bool = ..., inline: bool = ...) -> Decorator: ...
+def loop(
+    *, allocates: bool = ..., called: bool = ..., apart: bool = ..., inline: bool = ..., ordered: bool = ...
+) -> Decorator: ...
 def loop(
     function: Callable[..., Any] | None = None,
     *,
@@ -225,15 +233,18 @@ def loop(
     called: bool = False,
     apart: bool = False,
     inline: bool = False,
+    ordered: bool = False,
 ) -> Any:
     """A loop over arrays that serves every type: compiled with weak literals, its sums free to be reordered.
 
     ``inline=True`` for what every step calls: a NamedTuple of arrays is a hundred arguments, and to copy them from one frame of
-    the stack to the next takes longer (0.1 µs) than a short loop.
+    the stack to the next takes longer (0.1 µs) than a short loop. ``ordered=True`` for operations in the order they are written
+    in, as in a leaf: where another form must give the same bits.
     """
     if function is None:
-        return functools.partial(loop, allocates=allocates, called=called, apart=apart, inline=inline)
-    opened = open_function(function, on=0, inline=inline, fastmath=LOOP, called=called, apart=apart)
+        return functools.partial(loop, allocates=allocates, called=called, apart=apart, inline=inline, ordered=ordered)
+    fastmath = LEAF if ordered else LOOP
+    opened = open_function(function, on=0, inline=inline, fastmath=fastmath, called=called, apart=apart)
     return _closed(function, opened, allocates)
 
 
