@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding as ll
 from llvmlite.ir import Constant, IntType, MetaDataString, PointerType
 from llvmlite.ir.instructions import Branch, ConditionalBranch
 from numba.core import typed_passes, untyped_passes
-from numba.core.codegen import JITCodeLibrary
+from numba.core.cgutils import normalize_ir_text
+from numba.core.codegen import CodeLibrary, JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.compiler_machinery import PassManager
+from numba.core.compiler_machinery import PassManager, _pass_registry
 from numba.core.registry import CPUDispatcher
 
 __all__ = ["KernelCompiler", "device_jit", "part_jit"]
@@ -73,11 +75,18 @@ class _WideLibrary(JITCodeLibrary):  # type: ignore[misc]
     """Machine code with vectors as long as the processor has them."""
 
     def add_ir_module(self, module: Any) -> None:
-        for function in module.functions:
-            if not function.is_declaration:
-                set.add(function.attributes, WIDE)  # llvmlite's own `add` knows the attributes without a value only
-                _one_vector_at_a_time(module, function)
+        for function in _defined(module):
+            _mark(module, function)
         super().add_ir_module(module)
+
+
+def _defined(module: Any) -> list[Any]:
+    return [function for function in module.functions if not function.is_declaration]
+
+
+def _mark(module: Any, function: Any) -> None:
+    set.add(function.attributes, WIDE)  # llvmlite's own `add` knows the attributes without a value only
+    _one_vector_at_a_time(module, function)
 
 
 def _one_vector_at_a_time(module: Any, function: Any) -> None:
@@ -90,10 +99,46 @@ def _one_vector_at_a_time(module: Any, function: Any) -> None:
             block.terminator.set_metadata("llvm.loop", loop)
 
 
+class _KernelLibrary(_WideLibrary):
+    """The library of a kernel: it links the parts that it needs, each once, whoever calls them."""
+
+    def finalize(self) -> None:
+        parts, self._linking_libraries = _reachable(self._linking_libraries)
+        _link(self._final_module, parts)
+        super().finalize()
+
+    def _optimize_final_module(self) -> None:
+        """Once, with all passes: their inliner goes from the leaves up and simplifies each function before it is copied.
+
+        Numba simplifies functions first, and inlines once before, for a pass that removes reference counts; parts have none.
+        """
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+def _link(module: Any, parts: list[Any]) -> None:
+    for part in parts:
+        for text in part.texts:
+            module.link_in(ll.parse_assembly(text))
+
+
+def _reachable(libraries: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The parts among libraries and among all that these link, and the libraries of Numba's own."""
+    found: dict[Any, None] = {}
+    waiting = list(libraries)
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found[each] = None
+            waiting.extend(each._linking_libraries if isinstance(each, _PartLibrary) else ())
+    parts = [each for each in found if isinstance(each, _PartLibrary)]
+    return parts, [each for each in found if not isinstance(each, _PartLibrary)]
+
+
 class KernelCompiler(Compiler):  # type: ignore[misc]
     """Numba's compiler, with long vectors."""
 
-    library_class: Any = _WideLibrary
+    library_class: Any = _KernelLibrary
 
     def __init__(self, typingctx: Any, targetctx: Any, library: Any, *arguments: Any) -> None:
         library = self.library_class(targetctx.codegen(), "kernel")
@@ -102,19 +147,37 @@ class KernelCompiler(Compiler):  # type: ignore[misc]
 
 
 class _PartLibrary(_WideLibrary):
-    """A library that keeps the intermediate representation as it is."""
+    """A library that stays text, which LLVM reads when a kernel is linked.
+
+    Numba would parse, verify, simplify and copy every part, and what it calls with it, at every level of calls.
+    """
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        CodeLibrary.__init__(self, codegen, name)
+        self._linking_libraries: list[Any] = []
+        self.texts: list[str] = []
 
     @property
     def codegen(self) -> Any:
         return _NoEnvironment()
 
-    def _optimize_final_module(self) -> None:
-        pass
+    def add_ir_module(self, module: Any) -> None:
+        for function in _defined(module):
+            function.linkage = "linkonce_odr"  # any of several will do, and none if all calls are inlined
+            _mark(module, function)
+        self.texts.append(normalize_ir_text(str(module)))
 
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
+    def finalize(self) -> None:
         self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        """For a function of Numba's own that calls a part: a user's, outside of any kernel."""
+        module = ll.parse_assembly(str(self._codegen._create_empty_module(self.name)))
+        parts, others = _reachable([self])
+        _link(module, parts)
+        for library in others:
+            module.link_in(library._get_module_for_linking(), preserve=True)
+        return module
 
     def get_pointer_to_function(self, name: str) -> int:
         return 0  # there is no machine code; nothing ever calls a part by address
@@ -125,20 +188,36 @@ class _PartCompiler(KernelCompiler):
 
     library_class = _PartLibrary
 
+    def __init__(self, typingctx: Any, targetctx: Any, *arguments: Any) -> None:
+        super().__init__(_Refreshed(typingctx), _Refreshed(targetctx), *arguments)
+        self.state.typingctx = typingctx
+
     def define_pipelines(self) -> list[Any]:
         inside = self.state.func_id.modname.split(".")[0] == __package__
-        return [_short_pipeline()] if inside else super().define_pipelines()
+        return [_short_pipeline(self.state.flags.nrt)] if inside else super().define_pipelines()
+
+
+class _Refreshed:
+    """A context that has just looked for new declarations: for the kernel, of which a part is compiled in the midst."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def refresh(self) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
 
 
 class _ApartLibrary(_PartLibrary):
     """The library of a part whose arrays do not overlap where it writes."""
 
     def add_ir_module(self, module: Any) -> None:
-        for function in module.functions:
-            if not function.is_declaration:
-                for argument in function.args[2:]:  # after the result and the exception
-                    if isinstance(argument.type, PointerType):
-                        argument.add_attribute("noalias")
+        for function in _defined(module):
+            for argument in function.args[2:]:  # after the result and the exception
+                if isinstance(argument.type, PointerType):
+                    argument.add_attribute("noalias")
         super().add_ir_module(module)
 
 
@@ -146,8 +225,16 @@ class _ApartCompiler(_PartCompiler):
     library_class = _ApartLibrary
 
 
-def _short_pipeline() -> Any:
-    passes = PassManager("part")
+class _Passes(PassManager):  # type: ignore[misc]
+    """Passes, one after the other; Numba also tells listeners of each, times it, and checks what it left."""
+
+    def run(self, state: Any) -> None:
+        for each, _ in self.passes:
+            _pass_registry.get(each).pass_inst.run_pass(state)
+
+
+def _short_pipeline(nrt: bool) -> Any:
+    passes = _Passes("part")
     for each in (
         untyped_passes.TranslateByteCode,
         untyped_passes.FixupArgs,
@@ -157,8 +244,7 @@ def _short_pipeline() -> Any:
         untyped_passes.ReconstructSSA,
         typed_passes.NopythonTypeInference,
         typed_passes.PreLowerStripPhis,
-        typed_passes.IRLegalization,
-        typed_passes.AnnotateTypes,
+        *([typed_passes.IRLegalization] if nrt else []),  # says where variables end, for the sake of reference counts
         typed_passes.NativeLowering,
         typed_passes.NoPythonBackend,
     ):
