@@ -21,6 +21,8 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager, _pass_registry
 from numba.core.registry import CPUDispatcher
 
+from sgmcmc.remembering import Remembering, nothing_new, shared_flags
+
 __all__ = ["KernelCompiler", "device_jit", "part_jit"]
 
 # LLVM halves vectors on processors with AVX-512, since the first of them slowed down for long ones. Ours are loops of
@@ -63,6 +65,10 @@ def _not_inlined(compile_device: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _PartDispatcher(CPUDispatcher):  # type: ignore[misc]
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._compiler._customize_flags = shared_flags
+
     def compile(self, sig: Any) -> Any:
         """Compile for these types. Numba's own also looks for a disk cache, and installs timers."""
         arguments = tuple(sig)
@@ -143,7 +149,13 @@ class KernelCompiler(Compiler):  # type: ignore[misc]
     def __init__(self, typingctx: Any, targetctx: Any, library: Any, *arguments: Any) -> None:
         library = self.library_class(targetctx.codegen(), "kernel")
         library.enable_object_caching()
-        super().__init__(typingctx, targetctx, library, *arguments)
+        self._contexts = typingctx, targetctx
+        with nothing_new(*self._contexts):
+            super().__init__(typingctx, targetctx, library, *arguments)
+
+    def compile_extra(self, func: Any) -> Any:
+        with nothing_new(*self._contexts):
+            return super().compile_extra(func)
 
 
 class _PartLibrary(_WideLibrary):
@@ -188,26 +200,13 @@ class _PartCompiler(KernelCompiler):
 
     library_class = _PartLibrary
 
-    def __init__(self, typingctx: Any, targetctx: Any, *arguments: Any) -> None:
-        super().__init__(_Refreshed(typingctx), _Refreshed(targetctx), *arguments)
-        self.state.typingctx = typingctx
+    def __init__(self, typingctx: Any, *arguments: Any) -> None:
+        super().__init__(typingctx, *arguments)
+        self.state.typingctx = Remembering(typingctx)
 
     def define_pipelines(self) -> list[Any]:
         inside = self.state.func_id.modname.split(".")[0] == __package__
         return [_short_pipeline(self.state.flags.nrt)] if inside else super().define_pipelines()
-
-
-class _Refreshed:
-    """A context that has just looked for new declarations: for the kernel, of which a part is compiled in the midst."""
-
-    def __init__(self, context: Any) -> None:
-        self._context = context
-
-    def refresh(self) -> None:
-        pass
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
 
 
 class _ApartLibrary(_PartLibrary):
