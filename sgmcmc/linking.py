@@ -21,6 +21,7 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager, _pass_registry
 from numba.core.registry import CPUDispatcher
 
+from sgmcmc.lowering import PartLowering, WholeLowering
 from sgmcmc.remembering import Remembering, nothing_new, shared_flags
 
 __all__ = ["KernelCompiler", "device_jit", "part_jit"]
@@ -200,13 +201,18 @@ class _PartCompiler(KernelCompiler):
 
     library_class = _PartLibrary
 
+    @property
+    def lowering(self) -> Any:
+        """How its arguments are passed: LLVM is told what lies apart by a word for each pointer."""
+        return WholeLowering if self.state.flags.forceinline else PartLowering
+
     def __init__(self, typingctx: Any, *arguments: Any) -> None:
         super().__init__(typingctx, *arguments)
         self.state.typingctx = Remembering(typingctx)
 
     def define_pipelines(self) -> list[Any]:
         inside = self.state.func_id.modname.split(".")[0] == __package__
-        return [_short_pipeline(self.state.flags.nrt)] if inside else super().define_pipelines()
+        return [_short_pipeline(self.state.flags.nrt, self.lowering)] if inside else super().define_pipelines()
 
 
 class _ApartLibrary(_PartLibrary):
@@ -222,6 +228,7 @@ class _ApartLibrary(_PartLibrary):
 
 class _ApartCompiler(_PartCompiler):
     library_class = _ApartLibrary
+    lowering = PartLowering
 
 
 class _Passes(PassManager):  # type: ignore[misc]
@@ -232,7 +239,7 @@ class _Passes(PassManager):  # type: ignore[misc]
             _pass_registry.get(each).pass_inst.run_pass(state)
 
 
-def _short_pipeline(nrt: bool) -> Any:
+def _short_pipeline(nrt: bool, lowering: Any) -> Any:
     passes = _Passes("part")
     for each in (
         untyped_passes.TranslateByteCode,
@@ -244,7 +251,7 @@ def _short_pipeline(nrt: bool) -> Any:
         typed_passes.NopythonTypeInference,
         typed_passes.PreLowerStripPhis,
         *([typed_passes.IRLegalization] if nrt else []),  # says where variables end, for the sake of reference counts
-        typed_passes.NativeLowering,
+        lowering,
         typed_passes.NoPythonBackend,
     ):
         passes.add_pass(each, each.__name__)
