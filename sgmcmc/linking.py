@@ -21,7 +21,7 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager, _pass_registry
 from numba.core.registry import CPUDispatcher
 
-from sgmcmc.lowering import PartLowering, WholeLowering
+from sgmcmc.lowering import PartLowering, SingleAssignment, StripPhis, WholeLowering
 from sgmcmc.remembering import Remembering, nothing_new, shared_flags
 
 __all__ = ["KernelCompiler", "device_jit", "part_jit"]
@@ -247,9 +247,9 @@ def _short_pipeline(nrt: bool, lowering: Any) -> Any:
         untyped_passes.IRProcessing,
         untyped_passes.RewriteSemanticConstants,
         untyped_passes.GenericRewrites,
-        untyped_passes.ReconstructSSA,
+        SingleAssignment,
         typed_passes.NopythonTypeInference,
-        typed_passes.PreLowerStripPhis,
+        StripPhis,
         *([typed_passes.IRLegalization] if nrt else []),  # says where variables end, for the sake of reference counts
         lowering,
         typed_passes.NoPythonBackend,

@@ -15,10 +15,38 @@ from numba.core import cgutils, types
 from numba.core.callconv import Status
 from numba.core.compiler_machinery import register_pass
 from numba.core.imputils import impl_ret_new_ref
+from numba.core.ir_utils import build_definitions
 from numba.core.lowering import Lower
-from numba.core.typed_passes import BaseNativeLowering
+from numba.core.ssa import reconstruct_ssa
+from numba.core.typed_passes import BaseNativeLowering, PreLowerStripPhis
+from numba.core.untyped_passes import ReconstructSSA
 
-__all__ = ["PartLowering", "WholeLowering"]
+__all__ = ["PartLowering", "SingleAssignment", "StripPhis", "WholeLowering"]
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class SingleAssignment(ReconstructSSA):  # type: ignore[misc]
+    """Numba's pass without the lifetimes of variables, which only generators and reference counts need."""
+
+    _name = "single_assignment"
+
+    def run_pass(self, state: Any) -> bool:
+        """Give every variable one assignment."""
+        state.func_ir = reconstruct_ssa(state.func_ir)
+        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+        return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class StripPhis(PreLowerStripPhis):  # type: ignore[misc]
+    """As above, without lifetimes."""
+
+    _name = "part_strip_phis"
+
+    def run_pass(self, state: Any) -> bool:
+        """Turn phis into assignments."""
+        state.func_ir = self._strip_phi_nodes(state.func_ir)
+        return True
 
 
 class _PartLower(Lower):  # type: ignore[misc]

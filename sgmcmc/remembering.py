@@ -8,9 +8,11 @@ options are compared field by field thousands of times. None of it changes while
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from numba import types
 from numba.core.compiler import Flags
 from numba.core.imputils import builtin_registry
 
@@ -32,12 +34,13 @@ def nothing_new(typingctx: Any, targetctx: Any) -> Iterator[None]:
     targetctx.load_additional_registries()
     targetctx.install_registry(builtin_registry)
     targetctx.refresh = lambda: [targetctx.install_registry(registry) for registry in targetctx._registries]
+    targetctx.get_abi_sizeof = _Sizes(targetctx.get_abi_sizeof)
     typingctx.refresh()
     typingctx.refresh = typingctx._load_builtins
     try:
         yield
     finally:
-        del typingctx.refresh, targetctx.refresh
+        del typingctx.refresh, targetctx.refresh, targetctx.get_abi_sizeof
         _answers.clear()
 
 
@@ -54,6 +57,8 @@ class Remembering:
         """The signature of a function for arguments of these types."""
         if kws:
             return self._context.resolve_function_type(func, args, kws)
+        if _is_arithmetic(func):  # 2 and 3 are of different types to Numba, and yet a + 2 means what a + 3 does
+            args = tuple(types.unliteral(a) if isinstance(a, types.Number) else a for a in args)
         key = id(func), *map(id, args)
         if key not in _answers:
             _answers[key] = self._context.resolve_function_type(func, args, kws), func, args
@@ -68,6 +73,26 @@ class Remembering:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
+
+
+def _is_arithmetic(func: Any) -> bool:
+    return isinstance(func, types.Function) and func.key[0] in _ARITHMETIC
+
+
+_ARITHMETIC = {getattr(operator, name) for name in "add sub mul truediv floordiv mod lt le gt ge eq ne".split()}
+
+
+class _Sizes(dict[str, int]):
+    """Sizes of types: to find one, Numba has LLVM parse a module."""
+
+    def __init__(self, measure: Callable[[Any], int]) -> None:
+        self._measure = measure
+
+    def __call__(self, kind: Any) -> int:
+        name = str(kind)
+        if name not in self:
+            self[name] = self._measure(kind)
+        return self[name]
 
 
 class _SharedFlags(Flags):  # type: ignore[misc]
