@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import gc
 import hashlib
 import logging
 import os
@@ -36,6 +35,7 @@ from numba.core.typing import signature
 
 from sgmcmc.dispatch import LOOP, OpenFunction, open_functions
 from sgmcmc.linking import KernelCompiler
+from sgmcmc.remembering import without_collecting
 
 __all__ = ["ContentCache", "fingerprint", "implementations_fingerprint", "kernel"]
 
@@ -50,31 +50,8 @@ def kernel(function: Callable[..., Any]) -> Any:
     if not config.DISABLE_JIT:
         with keeps_going():
             compiled._cache = _KernelCache(function)
-        compiled.compile = _without_collecting(compiled.compile)
+        compiled.compile = without_collecting(compiled.compile)
     return compiled
-
-
-def _without_collecting(compile_for: Callable[..., Any]) -> Callable[..., Any]:
-    """To compile makes a million objects that stay; to search them for garbage again and again takes a sixth of the time."""
-
-    def wrapped(sig: Any) -> Any:
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            return compile_for(sig)
-        finally:
-            if collecting:
-                _grow_old()
-                gc.enable()
-
-    return wrapped
-
-
-def _grow_old() -> None:
-    """What is there now counts as old: the next little collection would search all of it (0.2 s)."""
-    if gc.get_freeze_count() == 0:  # else there are objects that somebody wants to stay frozen
-        gc.freeze()
-        gc.unfreeze()
 
 
 _told: set[str] = set()

@@ -109,9 +109,12 @@ def _one_vector_at_a_time(module: Any, function: Any) -> None:
 class _KernelLibrary(_WideLibrary):
     """The library of a kernel: it links the parts that it needs, each once, whoever calls them."""
 
+    _linking_libraries: list[Any]
+
     def finalize(self) -> None:
         parts, self._linking_libraries = _reachable(self._linking_libraries)
-        _link(self._final_module, parts)
+        for text in (text for part in parts for text in part.texts):  # callers first: LLVM takes what is called already
+            self._final_module.link_in(ll.parse_assembly(text))
         super().finalize()
 
     def _optimize_final_module(self) -> None:
@@ -121,12 +124,6 @@ class _KernelLibrary(_WideLibrary):
         """
         passes, builder = self._codegen._module_pass_manager()
         passes.run(self._final_module, builder)
-
-
-def _link(module: Any, parts: list[Any]) -> None:
-    for part in parts:
-        for text in part.texts:
-            module.link_in(ll.parse_assembly(text))
 
 
 def _reachable(libraries: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -184,12 +181,19 @@ class _PartLibrary(_WideLibrary):
         self._finalized = True
 
     def _get_module_for_linking(self) -> Any:
-        """For a function of Numba's own that calls a part: a user's, outside of any kernel."""
+        """For a function of a user's that calls a part, outside of any kernel.
+
+        LLVM leaves out what is ``linkonce`` and not called yet, so it is that only afterwards.
+        """
         module = ll.parse_assembly(str(self._codegen._create_empty_module(self.name)))
         parts, others = _reachable([self])
-        _link(module, parts)
+        for text in (text for part in parts for text in part.texts):
+            module.link_in(ll.parse_assembly(text.replace("define linkonce_odr ", "define ")))
         for library in others:
             module.link_in(library._get_module_for_linking(), preserve=True)
+        for function in module.functions:
+            if not function.is_declaration and function.linkage == ll.Linkage.external:
+                function.linkage = "linkonce_odr"
         return module
 
     def get_pointer_to_function(self, name: str) -> int:

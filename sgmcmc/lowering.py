@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite.ir import FunctionType, IntType
-from numba.core import cgutils, types
+from numba import types
+from numba.core import cgutils
 from numba.core.callconv import Status
 from numba.core.compiler_machinery import register_pass
 from numba.core.imputils import impl_ret_new_ref
@@ -97,7 +98,7 @@ class WholeLowering(BaseNativeLowering):  # type: ignore[misc]
     def run_pass(self, state: Any) -> bool:
         """Lower, and tell those who will call it how."""
         if isinstance(state.return_type, types.Optional):
-            return PartLowering().run_pass(state)
+            return bool(PartLowering().run_pass(state))
         context = state.targetctx  # made for this part alone
 
         def insert(function: Any, fndesc: Any, libraries: Any) -> None:

@@ -8,6 +8,7 @@ options are compared field by field thousands of times. None of it changes while
 from __future__ import annotations
 
 import contextlib
+import gc
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +17,7 @@ from numba import types
 from numba.core.compiler import Flags
 from numba.core.imputils import builtin_registry
 
-__all__ = ["Remembering", "nothing_new", "shared_flags"]
+__all__ = ["Remembering", "nothing_new", "shared_flags", "without_collecting"]
 
 _answers: dict[tuple[Any, ...], Any] = {}
 
@@ -79,7 +80,10 @@ def _is_arithmetic(func: Any) -> bool:
     return isinstance(func, types.Function) and func.key[0] in _ARITHMETIC
 
 
-_ARITHMETIC = {getattr(operator, name) for name in "add sub mul truediv floordiv mod lt le gt ge eq ne".split()}
+_ARITHMETIC = {
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
+    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+}  # fmt: skip
 
 
 class _Sizes(dict[str, int]):
@@ -101,11 +105,9 @@ class _SharedFlags(Flags):  # type: ignore[misc]
     __slots__ = ("_hash",)
 
     def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
-            self._hash: int = super().__hash__()
-            return self._hash
+        if not hasattr(self, "_hash"):
+            self._hash = int(super().__hash__())
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         return self is other or bool(super().__eq__(other))
@@ -122,3 +124,26 @@ def shared_flags(flags: Flags) -> _SharedFlags:
     """The one object that stands for these options."""
     own = _SharedFlags(flags)
     return _FLAGS.setdefault(own, own)
+
+
+def without_collecting(compile_for: Callable[..., Any]) -> Callable[..., Any]:
+    """To compile makes a million objects that stay; to search them for garbage again and again takes a sixth of the time."""
+
+    def wrapped(sig: Any) -> Any:
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return compile_for(sig)
+        finally:
+            if collecting:
+                _grow_old()
+                gc.enable()
+
+    return wrapped
+
+
+def _grow_old() -> None:
+    """What is there now counts as old: the next little collection would search all of it (0.2 s)."""
+    if gc.get_freeze_count() == 0:  # else there are objects that somebody wants to stay frozen
+        gc.freeze()
+        gc.unfreeze()
