@@ -74,25 +74,20 @@ def update(dynamics, state, gradient, noise, row, stream, step, before, h):
 
     `row` is where this step's normals stand in the buffers; a vector longer than a block fills them here instead.
     """
-    dim = state.theta.size
-    drawn = noise.theta.shape[1] == dim
-    return _each_block(dynamics, state, gradient, noise, row, drawn, stream, step, before, h, 0, dim)
+    dim, width = state.theta.size, noise.theta.shape[1]
+    if width == dim:
+        own = Noise(noise.p[row], noise.theta[row], noise.xi[row])
+        return advance_block(dynamics, dynamics.scale, state, gradient, own, stream, Moment(step, before, h, 0))
+    return update_blocks(dynamics, state, gradient, noise, stream, step, before, h, 0, dim)
 
 
 @loop
 def update_blocks(dynamics, state, gradient, noise, stream, step, before, h, first, end):
     """The coordinates first … end − 1 of a step, block by block; `first` is a multiple of the block. Gives back Σ p K'(p)."""
-    return _each_block(dynamics, state, gradient, noise, 0, False, stream, step, before, h, first, end)
-
-
-@loop(inline=True)
-def _each_block(dynamics, state, gradient, noise, row, drawn, stream, step, before, h, first, end):
-    """Blocks one by one, with normals that are `drawn` already or not; one block or many, `advance` is compiled once."""
     virial, width = h - h, noise.theta.shape[1]
     for low in range(first, end, width):
         high = min(low + width, end)
-        if not drawn:
-            fill_noise(dynamics, noise, 1, stream, step, low)
+        fill_noise(dynamics, noise, 1, stream, step, low)
         block = State(
             state.theta[low:high],
             state.p[low:high],
@@ -102,9 +97,16 @@ def _each_block(dynamics, state, gradient, noise, row, drawn, stream, step, befo
             state.bend[low:high],
             state.pending[low:high],
         )
-        own = Noise(noise.p[row], noise.theta[row], noise.xi[row])
-        scale, moment = part(dynamics.scale, low, high), Moment(step, before, h, low)
-        virial += advance_block(dynamics, scale, block, gradient[low:high], own, stream, moment)
+        own = Noise(noise.p[0], noise.theta[0], noise.xi[0])
+        virial += advance_block(
+            dynamics,
+            part(dynamics.scale, low, high),
+            block,
+            gradient[low:high],
+            own,
+            stream,
+            Moment(step, before, h, low),
+        )
     return virial
 
 
