@@ -370,6 +370,8 @@ def _compiled_form(function: OpenFunction, signature: tuple[Any, ...], device: b
     implementation = None if None in classes else function.choose(tuple(c for c in classes if c is not None), device)
     if implementation is None:
         return None
+    if not device and implementation.__module__.split(".")[0] == __package__:
+        implementation = _with_own_extrema(implementation)
     precisions = {p for t in signature for p in _precisions(t)}
     return with_single_literals(implementation) if precisions == {types.float32} else implementation
 
@@ -408,6 +410,35 @@ def with_single_literals(function: Callable[..., Any]) -> Callable[..., Any]:
     scope = dict(names)
     scope.update({n: np.float32(names[n]) for n in code.co_names if type(names.get(n)) is float})
     return pytypes.FunctionType(single, scope, function.__name__, function.__defaults__, function.__closure__)
+
+
+@leaf
+def lesser(a, b):  # type: ignore[no-untyped-def]
+    """``min(a, b)``."""
+    return b if b < a else a
+
+
+@leaf
+def greater(a, b):  # type: ignore[no-untyped-def]
+    """``max(a, b)``."""
+    return b if b > a else a
+
+
+_EXTREMA = {"min": lesser, "max": greater}
+
+
+def _with_own_extrema(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function with our ``min`` and ``max`` of two numbers, which are parts.
+
+    Numba's are not: for every pair of types it makes a library, with machine code that nobody runs, in 30 ms.
+    """
+    names = _EXTREMA.keys() & set(function.__code__.co_names) - function.__globals__.keys()
+    if not names:
+        return function
+    scope = function.__globals__ | {name: _EXTREMA[name] for name in names}
+    return pytypes.FunctionType(
+        function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
+    )
 
 
 @open_function

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import gc
 import hashlib
 import logging
 import os
@@ -36,6 +35,7 @@ from numba.core.typing import signature
 
 from sgmcmc.dispatch import LOOP, OpenFunction, open_functions
 from sgmcmc.linking import KernelCompiler
+from sgmcmc.remembering import without_collecting
 
 __all__ = ["ContentCache", "fingerprint", "implementations_fingerprint", "kernel"]
 
@@ -44,27 +44,14 @@ _log = logging.getLogger(__name__)
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a module-level function for the CPU: no GIL, NumPy's division rules, cached by content."""
-    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=set(LOOP), pipeline_class=KernelCompiler)(function)
+    options = {"nogil": True, "error_model": "numpy", "fastmath": set(LOOP)}
+    # Nothing calls a kernel from C: an entry for that is a hundred arguments, copied, in a tenth of the machine code.
+    compiled = numba.njit(**options, no_cfunc_wrapper=True, pipeline_class=KernelCompiler)(function)
     if not config.DISABLE_JIT:
         with keeps_going():
             compiled._cache = _KernelCache(function)
-        compiled.compile = _without_collecting(compiled.compile)
+        compiled.compile = without_collecting(compiled.compile)
     return compiled
-
-
-def _without_collecting(compile_for: Callable[..., Any]) -> Callable[..., Any]:
-    """To compile makes a million objects that stay; to search them for garbage again and again takes a sixth of the time."""
-
-    def wrapped(sig: Any) -> Any:
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            return compile_for(sig)
-        finally:
-            if collecting:
-                gc.enable()
-
-    return wrapped
 
 
 _told: set[str] = set()
@@ -159,7 +146,8 @@ def package_fingerprint() -> bytes:
         if any(name in source for name in makers):
             digest.update(str(path.relative_to(root)).encode())
             digest.update(source)
-    digest.update((root / "linking.py").read_bytes())
+    for name in ("linking.py", "lowering.py", "remembering.py"):
+        digest.update((root / name).read_bytes())
     return digest.digest()
 
 

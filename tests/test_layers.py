@@ -10,6 +10,7 @@ import sgmcmc
 ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
+    {"lowering", "remembering"},
     {"checks", "lazy", "linking", "names", "signals", "stack", "threads"},
     {"archive", "chunks", "datasets", "parameters", "transforms"},
     {"dispatch"},
