@@ -28,7 +28,14 @@ from sgmcmc.kinetics.functions import (
 from sgmcmc.kinetics.gaussian import Gaussian, Overdamped
 from sgmcmc.kinetics.monomial_gamma import MonomialGamma
 from sgmcmc.kinetics.relativistic import Relativistic
-from sgmcmc.kinetics.special_forms import LinearMonomial, RootMonomial, asinh_flow, sinh_flow
+from sgmcmc.kinetics.special_forms import (
+    LinearMonomial,
+    RootMonomial,
+    asinh_flow,
+    sinh_flow,
+    sinh_flow_on,
+    velocity_and_excess_of_sinh,
+)
 from sgmcmc.kinetics.tabulated import Tabulated, with_momentum_law
 
 __all__ = [
@@ -55,7 +62,9 @@ __all__ = [
     "log_normaliser",
     "shape_of",
     "sinh_flow",
+    "sinh_flow_on",
     "velocity",
     "velocity_and_excess",
+    "velocity_and_excess_of_sinh",
     "with_momentum_law",
 ]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgmcmc.dispatch import implements, leaf, like
-from sgmcmc.elementary import exp, expm1, log1p_of_ordinary, softplus, tanh
+from sgmcmc.elementary import asinh_of_ordinary, exp, exp_of_ordinary, expm1, expm1_of_ordinary, softplus, tanh
 from sgmcmc.kinetics.functions import (
     as_linear,
     as_root,
@@ -26,7 +26,18 @@ from sgmcmc.kinetics.functions import (
 )
 from sgmcmc.kinetics.monomial_gamma import TINY, MonomialGamma, exponents, radial_energy
 
-__all__ = ["GeneralMonomial", "LinearMonomial", "RootMonomial", "asinh_flow", "sinh_flow"]
+__all__ = [
+    "GeneralMonomial",
+    "LinearMonomial",
+    "RootMonomial",
+    "asinh_flow",
+    "sinh_flow",
+    "sinh_flow_on",
+    "velocity_and_excess_of_sinh",
+]
+
+
+FAINT = -86.0  # e^FAINT is a normal number in every precision
 
 
 class LinearMonomial(NamedTuple):
@@ -147,19 +158,42 @@ def _parts_of_flow(kinetics: Any, p: Any, rate_time: Any) -> Any:
 
 
 @leaf
+def _decay(x: Any) -> Any:
+    """e^x for x <= 40; from where it would be no normal number it falls no further."""
+    return exp_of_ordinary(like(x, FAINT) if x < FAINT else x)
+
+
+@leaf
 def sinh_flow(kinetics: Any, p: Any, rate_time: Any) -> Any:
     """w, the first half of the flow's formula."""
     _k, y, cut, _rest = _parts_of_flow(kinetics, p, rate_time)
-    return -0.5 * exp(cut) * expm1(-2.0 * y)
+    near = like(y, 20.0) if y > 20.0 else y
+    return -0.5 * _decay(cut) * expm1_of_ordinary(-2.0 * near)
+
+
+@leaf
+def sinh_flow_on(kinetics: Any, p: Any, rate_time: Any, w: Any) -> Any:
+    """`sinh_flow` where w = sinh y, of y up to 40, is known: it came out of the flow before."""
+    _k, y, cut, _rest = _parts_of_flow(kinetics, p, rate_time)
+    return w * _decay(cut - (like(y, 40.0) if y > 40.0 else y))
 
 
 @leaf
 def asinh_flow(kinetics: Any, p: Any, rate_time: Any, w: Any) -> Any:
     """p after the flow, the second half of the formula."""
     k, _y, _cut, rest = _parts_of_flow(kinetics, p, rate_time)
-    y = rest + log1p_of_ordinary(w + w * w / (1.0 + np.sqrt(1.0 + w * w)))
-    y = y * (1.0 / k)
+    y = (rest + asinh_of_ordinary(w, np.sqrt(1.0 + w * w))) * (1.0 / k)
     return -y if p < 0.0 else y
+
+
+@leaf
+def velocity_and_excess_of_sinh(kinetics: Any, p: Any, w: Any, temperature: Any) -> Any:
+    """`velocity_and_excess` where w = sinh y is known: tanh y = w/√(1 + w²), and 1 − tanh²y = 1/(1 + w²)."""
+    inverse = 1.0 / kinetics.mass
+    r = 1.0 / np.sqrt(1.0 + w * w)
+    v = w * r * inverse
+    excess = v * v - temperature * (0.5 * kinetics.softening * inverse * inverse) * (r * r)
+    return -v if p < 0.0 else v, excess
 
 
 @implements(friction_flow, LinearMonomial)
