@@ -174,13 +174,14 @@ def _(k: Any, f: Any) -> Any:
 
 
 @leaf
-def asinh_of_ordinary(w: Any, root: Any) -> Any:
-    """asinh w for 0 <= w < 1e18 (and NaN for NaN), given root = √(1 + w²).
+def asinh_of_ordinary(w: Any) -> Any:
+    """asinh w for 0 <= w < 1e18 (and NaN for NaN), with nothing said of any other.
 
-    It is log(1 + x) with x = w + (root - 1). Below √2 the number 1 + x has no power of 2 to be taken off, and what its sum
-    would lose is not lost; from there on that is half a unit of something larger than x.
+    It is log(1 + x) with x = w + √(1 + w²) - 1. Below √2 the number 1 + x has no power of 2 to be taken off, and what its
+    sum would lose is not lost; from there on that is half a unit of something larger than x.
     """
-    x = w + w * w / (1.0 + root)
+    square = w * w
+    x = w + square / (1.0 + np.sqrt(1.0 + square))
     m, k = split_normal(1.0 + x)
     return _log_of_sum(k, x if x < 0.41421354 else m - 1.0)
 

@@ -182,7 +182,7 @@ def sinh_flow_on(kinetics: Any, p: Any, rate_time: Any, w: Any) -> Any:
 def asinh_flow(kinetics: Any, p: Any, rate_time: Any, w: Any) -> Any:
     """p after the flow, the second half of the formula."""
     k, _y, _cut, rest = _parts_of_flow(kinetics, p, rate_time)
-    y = (rest + asinh_of_ordinary(w, np.sqrt(1.0 + w * w))) * (1.0 / k)
+    y = (rest + asinh_of_ordinary(w)) * (1.0 / k)
     return -y if p < 0.0 else y
 
 
