@@ -12,7 +12,19 @@ import numpy as np
 
 from sgmcmc.dispatch import LOOP, implements, leaf, loop, open_function
 from sgmcmc.elementary import tanh
-from sgmcmc.kinetics import LinearMonomial, asinh_flow, sinh_flow, sinh_flow_on, velocity_and_excess_of_sinh
+from sgmcmc.kinetics import (
+    LinearMonomial,
+    RootMonomial,
+    asinh_flow,
+    root_factor,
+    root_halfway,
+    root_of_momentum,
+    sinh_flow,
+    sinh_flow_on,
+    tanh_over,
+    velocity_and_excess_of_root,
+    velocity_and_excess_of_sinh,
+)
 from sgmcmc.letters import at, drift_compensated, rub
 from sgmcmc.thermostats import PerCoordinate, crosstalk
 
@@ -39,14 +51,6 @@ def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau
     if is_short(thermostat, kinetics, temperature, state.xi, tau):
         return glide_short(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau, spare)
     return glide_by_sinh(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau, spare)
-
-
-@implements(glide, PerCoordinate, LinearMonomial, device=True)
-def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau, spare):
-    rub(kinetics, thermostat, sigma_p, state.p, state.xi, 0.5 * tau, spare)
-    virial = drift_compensated(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau)
-    rub(kinetics, thermostat, sigma_p, state.p, state.xi, 0.5 * tau, spare)
-    return virial
 
 
 @loop(apart=True, inline=True)
@@ -157,3 +161,41 @@ def glide_short(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, 
         xi[i] = f
         p[i] = _y_later(y, t, length * f) * (1.0 / k)
     return virial * (inverse / k)
+
+
+# --- a = 2 ---
+
+
+@implements(glide, PerCoordinate, RootMonomial)
+def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau, spare):
+    theta, p, xi = state.theta, state.p, state.xi
+    virial, rate, half = tau - tau, tau * thermostat.gamma, 0.5 * tau
+    for i in range(p.size):
+        s = root_of_momentum(kinetics, p[i])
+        spare[i] = root_halfway(kinetics, s, tanh_over(kinetics, s), half * xi[i])
+    for i in range(p.size):
+        f = root_factor(kinetics, tanh_over(kinetics, spare[i]), half * xi[i])
+        p[i] *= f * f
+    for i in range(p.size):
+        s = root_of_momentum(kinetics, p[i])
+        q = tanh_over(kinetics, s)
+        v, excess = velocity_and_excess_of_root(kinetics, p[i], s, q, temperature)
+        c = crosstalk(thermostat, sigma_theta, sigma_p, state.center, i)
+        theta[i] += tau * at(scale, i) * (1.0 - 2.0 * c) * v
+        virial += p[i] * v
+        f = xi[i] + rate * excess
+        xi[i] = f
+        spare[i] = root_halfway(kinetics, s, q, half * f)
+    for i in range(p.size):
+        f = root_factor(kinetics, tanh_over(kinetics, spare[i]), half * xi[i])
+        p[i] *= f * f
+    return virial
+
+
+@implements(glide, PerCoordinate, LinearMonomial, device=True)
+@implements(glide, PerCoordinate, RootMonomial, device=True)
+def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau, spare):
+    rub(kinetics, thermostat, sigma_p, state.p, state.xi, 0.5 * tau, spare)
+    virial = drift_compensated(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau)
+    rub(kinetics, thermostat, sigma_p, state.p, state.xi, 0.5 * tau, spare)
+    return virial
