@@ -252,7 +252,8 @@ def _bounded(x):
     return like(x, -40.0) if below < -40.0 else below
 
 
-# For a = 1, with y = k|p| and z = tanh²y, K = (2/c) log(2 cosh y) and the flow multiplies sinh y by e^{∓λ}. So, without differences,
+# For a = 1, with y = k|p| and z = tanh²y, K = (2/c) log(2 cosh y), and the flow multiplies sinh y by e^{∓λ}. So, with no
+# differences of energies, which in float32 would be round-off at small steps,
 #
 #     cosh²y ← cosh²y (1 + (e^{∓2λ} − 1) z)
 #     K(p + w) − 2 K(p) + K(p − w) = (2/c) log(1 + sinh²(kw) (1 − z))

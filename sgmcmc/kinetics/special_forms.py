@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgmcmc.dispatch import implements, leaf, like
-from sgmcmc.elementary import asinh_of_ordinary, exp, exp_of_ordinary, expm1, expm1_of_ordinary, log1p_of_ordinary, softplus, tanh
+from sgmcmc.elementary import (
+    asinh_of_ordinary,
+    exp,
+    exp_of_ordinary,
+    expm1,
+    expm1_of_ordinary,
+    log1p_of_ordinary,
+    softplus,
+    tanh,
+)
 from sgmcmc.kinetics.functions import (
     as_linear,
     as_root,
@@ -179,8 +188,12 @@ def sinh_flow(kinetics: Any, p: Any, rate_time: Any) -> Any:
 @leaf
 def sinh_flow_on(kinetics: Any, p: Any, rate_time: Any, w: Any) -> Any:
     """`sinh_flow` where w = sinh y, of y up to 40, is known: it came out of the flow before."""
-    _k, y, cut, _rest = _parts_of_flow(kinetics, p, rate_time)
-    return w * _decay(cut - (like(y, 40.0) if y > 40.0 else y))
+    inverse = 1.0 / kinetics.mass
+    k = 0.5 * kinetics.softening * inverse
+    y = k * abs(p)
+    near = like(y, 40.0) if y > 40.0 else y
+    grown, most = (y - near) - rate_time * (k * inverse), 40.0 - near
+    return w * _decay(most if grown > most else grown)
 
 
 @leaf
@@ -226,8 +239,8 @@ def tanh_over(kinetics: Any, s: Any) -> Any:
     return -e / ((2.0 + e) * inside)
 
 
-# The midpoint rule of `friction_flow` in terms of s, with M = K'(p)/p = q³/(2m⁴): half way s e^{−¼ fτ M(s)}, and in the end p e^{−fτ M} and
-# s e^{−½ fτ M} with the M of half way. So √|p| is taken once, and M(s) where one flow ends is that with which the next begins.
+# The midpoint rule of `friction_flow` in terms of s, with M = K'(p)/p = q³/(2m⁴): half way it is s e^{−¼ fτ M(s)}, and with the M
+# of half way p and s end as p e^{−fτ M} and s e^{−½ fτ M}. The M with which one flow ends is that with which the next begins.
 
 
 @leaf
