@@ -15,23 +15,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from sgmcmc.dispatch import implements, leaf
+import numpy as np
+
+from sgmcmc.dispatch import implements, leaf, like, open_function
 from sgmcmc.floats import (
     constants,
     cos_tail,
     exp_tail,
     high_half,
+    log1p_tail,
     log_second_tail,
     log_tail,
     nearest,
     sin_tail,
+    split_normal,
     split_power,
     two_to,
 )
 
 __all__ = [
+    "asinh_of_ordinary",
     "exp",
+    "exp_of_ordinary",
     "expm1",
+    "expm1_of_ordinary",
     "log",
     "log1p",
     "log1p_of_ordinary",
@@ -87,6 +94,24 @@ def expm1(x: Any) -> Any:
 
 
 @leaf
+def exp_of_ordinary(x: Any) -> Any:
+    """e^x where it is a normal number (|x| < 86 in single precision, 707 in double), with nothing said of any other."""
+    c = constants(x)
+    k, r = _reduced(x, c.one - c.one)
+    power = two_to(k)
+    return power + power * (r + r * r * exp_tail(r))
+
+
+@leaf
+def expm1_of_ordinary(x: Any) -> Any:
+    """e^x - 1 where e^x is a normal number, with nothing said of any other x."""
+    c = constants(x)
+    k, r = _reduced(x, c.one - c.one)
+    power = two_to(k)
+    return power * (r + r * r * exp_tail(r)) + (power - 1.0)
+
+
+@leaf
 def _log_of_parts(k: Any, f: Any) -> Any:
     """k ln 2 + log(1 + f) for 1 + f in [√½, √2)."""
     c = constants(f)
@@ -132,10 +157,40 @@ def log1p_of_ordinary(x: Any) -> Any:
     return _log_of_parts(k, (m - 1.0) + lost * scale)
 
 
+@open_function
+def _log_of_sum(k: Any, f: Any) -> Any:
+    """`_log_of_parts`; where a division takes as long as five products, without one."""
+
+
+@implements(_log_of_sum, np.float64)
+def _(k: Any, f: Any) -> Any:
+    return _log_of_parts(k, f)
+
+
+@implements(_log_of_sum, np.float32)
+def _(k: Any, f: Any) -> Any:
+    c = constants(f)
+    return k * c.ln2_high + (f + (f * f * (f * log1p_tail(f) - 0.5) + k * c.ln2_low))
+
+
+@leaf
+def asinh_of_ordinary(w: Any) -> Any:
+    """asinh w for 0 <= w < 1e18 (and NaN for NaN), with nothing said of any other.
+
+    It is log(1 + x) with x = w + √(1 + w²) - 1. Below √2 the number 1 + x has no power of 2 to be taken off, and what its
+    sum would lose is not lost; from there on that is half a unit of something larger than x.
+    """
+    square = w * w
+    x = w + square / (1.0 + np.sqrt(1.0 + square))
+    m, k = split_normal(1.0 + x)
+    return _log_of_sum(k, x if x < 0.41421354 else m - 1.0)
+
+
 @leaf
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent."""
-    e = expm1(-2.0 * abs(x))
+    size = abs(x)
+    e = expm1_of_ordinary(-2.0 * (like(size, 20.0) if size > 20.0 else size))
     y = e / (2.0 + e)
     return y if x < 0.0 else -y
 

@@ -21,10 +21,12 @@ __all__ = [
     "cos_tail",
     "exp_tail",
     "high_half",
+    "log1p_tail",
     "log_second_tail",
     "log_tail",
     "nearest",
     "sin_tail",
+    "split_normal",
     "split_power",
     "two_to",
 ]
@@ -82,20 +84,36 @@ def split_power(x: Any) -> Any:
 @implements(split_power, np.float64)
 def _(x: Any) -> Any:
     small = x < 2.2250738585072014e-308
-    shifted = np.float64(x * (18014398509481984.0 if small else 1.0)).view(np.uint64) + _TO_SQRT_HALF_64
-    m = np.uint64((shifted & _FRACTION_64) + _SQRT_HALF_64).view(np.float64)
-    # AVX2 cannot turn int64 into float64; as the last bits of 2^52 + n the integer n is a float already.
-    k = np.uint64((shifted >> _EXPONENT_64) | _TWO_52).view(np.float64) - 4503599627371519.0  # 2^52 + 1023
+    m, k = split_normal(x * (18014398509481984.0 if small else 1.0))
     return m, k - (54.0 if small else 0.0)
 
 
 @implements(split_power, np.float32)
 def _(x: Any) -> Any:
     small = x < 1.1754943508222875e-38
-    shifted = np.int32(np.float32(x * (33554432.0 if small else 1.0)).view(np.int32) + _TO_SQRT_HALF_32)
-    m = np.int32((shifted & _FRACTION_32) + _SQRT_HALF_32).view(np.float32)
-    k = np.float32(np.int32(shifted >> 23)) - 127.0
+    m, k = split_normal(x * (33554432.0 if small else 1.0))
     return m, k - (25.0 if small else 0.0)
+
+
+@open_function
+def split_normal(x: Any) -> Any:
+    """`split_power` of a normal number."""
+
+
+@implements(split_normal, np.float64)
+def _(x: Any) -> Any:
+    shifted = np.float64(x).view(np.uint64) + _TO_SQRT_HALF_64
+    m = np.uint64((shifted & _FRACTION_64) + _SQRT_HALF_64).view(np.float64)
+    # AVX2 cannot turn int64 into float64; as the last bits of 2^52 + n the integer n is a float already.
+    k = np.uint64((shifted >> _EXPONENT_64) | _TWO_52).view(np.float64) - 4503599627371519.0  # 2^52 + 1023
+    return m, k
+
+
+@implements(split_normal, np.float32)
+def _(x: Any) -> Any:
+    shifted = np.int32(np.float32(x).view(np.int32) + _TO_SQRT_HALF_32)
+    m = np.int32((shifted & _FRACTION_32) + _SQRT_HALF_32).view(np.float32)
+    return m, np.float32(np.int32(shifted >> 23)) - 127.0
 
 
 @open_function
@@ -191,6 +209,18 @@ def _(z: Any) -> Any:
 @implements(log_tail, np.float32)
 def _(z: Any) -> Any:
     return (0.29580054 * z + 0.39988777) * z + 0.66666687
+
+
+@open_function
+def log1p_tail(f: Any) -> Any:
+    """(log(1 + f) - f + f²/2) / f³ for 1 + f in [√½, √2)."""
+
+
+@implements(log1p_tail, np.float32)
+def _(f: Any) -> Any:
+    q = (0.069716118 * f - 0.11479734) * f + 0.1168542
+    q = ((q * f - 0.12425687) * f + 0.14249058) * f - 0.16667803
+    return ((q * f + 0.20000716) * f - 0.24999997) * f + 0.3333333
 
 
 @open_function

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from sgmcmc import checks
 from sgmcmc.dispatch import LOOP, implements, leaf, like, open_function
-from sgmcmc.elementary import exp, expm1
-from sgmcmc.kinetics import energy, friction_flow, velocity_and_excess
+from sgmcmc.elementary import exp, exp_of_ordinary, expm1, expm1_of_ordinary, log1p_of_ordinary, tanh
+from sgmcmc.kinetics import LinearMonomial, energy, friction_flow, velocity_and_excess
 
 __all__ = ["FixedFriction", "NoseHoover", "PerChain", "PerCoordinate"]
 
@@ -217,7 +217,7 @@ def second_difference(kinetics, p, width):
     return (outside - 2.0 * energy(kinetics, p)) / (width * width)
 
 
-@leaf
+@open_function
 def power_and_bend(kinetics, p, friction, center, bend, temperature, back, ahead):
     """What friction takes out of the kinetic energy per unit of time, and what noise brings for each unit of D.
 
@@ -226,14 +226,56 @@ def power_and_bend(kinetics, p, friction, center, bend, temperature, back, ahead
     h = 0.1 the limit would put the centre 2.7 % too low, and θ would be 0.7 % too hot.) The kick starts where the flow ends;
     where no flow follows, `bend`, the running mean, is left as it is.
     """
-    span = back + ahead
-    width = math.sqrt(12.0 * center * temperature * max(back, ahead))  # √3 √(2Dτ); half of τ is max(back, ahead)
+
+
+@leaf
+def kick_width(center, temperature, back, ahead):
+    """√3 √(2Dτ), as half of τ is max(back, ahead)."""
+    return math.sqrt(12.0 * center * temperature * max(back, ahead))
+
+
+@implements(power_and_bend)
+def _(kinetics, p, friction, center, bend, temperature, back, ahead):
+    width = kick_width(center, temperature, back, ahead)
     if width < 0.03:  # there the limit is good enough, and differences would be round-off in float32
         v, excess = velocity_and_excess(kinetics, p, temperature)
         return friction * v * v, (v * v - excess) / temperature
     begin, end = friction_flow(kinetics, p, -friction * back), friction_flow(kinetics, p, friction * ahead)
-    power = (energy(kinetics, begin) - energy(kinetics, end)) / span
+    power = (energy(kinetics, begin) - energy(kinetics, end)) / (back + ahead)
     return power, second_difference(kinetics, end, width) if ahead > 0.0 else bend
+
+
+@leaf
+def _bounded(x):
+    """x, but at most 40 in size: for more the step is far too long, and products of two e^x must not overflow."""
+    below = like(x, 40.0) if x > 40.0 else x
+    return like(x, -40.0) if below < -40.0 else below
+
+
+# For a = 1, with y = k|p| and z = tanh²y, K = (2/c) log(2 cosh y), and the flow multiplies sinh y by e^{∓λ}. So, with no
+# differences of energies, which in float32 would be round-off at small steps,
+#
+#     cosh²y ← cosh²y (1 + (e^{∓2λ} − 1) z)
+#     K(p + w) − 2 K(p) + K(p − w) = (2/c) log(1 + sinh²(kw) (1 − z))
+
+
+@implements(power_and_bend, LinearMonomial)
+def _(kinetics, p, friction, center, bend, temperature, back, ahead):
+    inverse = 1.0 / kinetics.mass
+    k = 0.5 * kinetics.softening * inverse
+    t = tanh(k * p)
+    z, width = t * t, kick_width(center, temperature, back, ahead)
+    small = width < 0.03
+    grown, shrunk = _bounded(2.0 * friction * back * k * inverse), _bounded(-2.0 * friction * ahead * k * inverse)
+    at_end = 1.0 / ((1.0 - z) + exp_of_ordinary(shrunk) * z)  # cosh²y here over cosh²y where the flow ends
+    rise = expm1_of_ordinary(grown) - expm1_of_ordinary(shrunk)
+    lost = log1p_of_ordinary(rise * z * at_end) / (kinetics.softening * (back + ahead))
+    w = width if width * k < 20.0 else 20.0 / k
+    e = expm1_of_ordinary(2.0 * k * w)
+    sinh_squared = 0.25 * e * e / (1.0 + e)
+    brought = log1p_of_ordinary(sinh_squared * (1.0 - z) * at_end) * (2.0 / kinetics.softening) / (w * w)
+    power = friction * z * inverse * inverse if small else lost
+    return power, (k * inverse * (1.0 - z) if small else brought) if ahead > 0.0 or small else bend
 
 
 @implements(relax, FixedFriction)

@@ -23,9 +23,13 @@ REFERENCES = {
     "tanh": mpmath.tanh,
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
     "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
+    "exp_of_ordinary": mpmath.exp,
+    "expm1_of_ordinary": mpmath.expm1,
+    "asinh_of_ordinary": mpmath.asinh,
 }
 # Units in the last place. Measured maxima over 10 times these points: 1.0, 2.1, 0.8, 1.3, 2.4, 1.9, 1.6.
 LIMITS = {"exp": 1.2, "expm1": 2.3, "log": 1.0, "log1p": 1.6, "tanh": 2.6, "sigmoid": 2.1, "softplus": 1.8}
+LIMITS |= {"exp_of_ordinary": 1.2, "expm1_of_ordinary": 2.3, "asinh_of_ordinary": 3.0}
 POINTS = 1000
 
 
@@ -69,7 +73,12 @@ def points(name, precision):
         "softplus": rng.uniform(bottom, -bottom, POINTS),
         "log": np.exp2(rng.uniform(info.minexp - info.nmant, info.maxexp - 0.01, POINTS)),
         "log1p": np.exp2(rng.uniform(info.minexp, info.maxexp - 0.01, POINTS)),
+        "exp_of_ordinary": rng.uniform(2.0 - top, top - 2.0, POINTS),
+        "expm1_of_ordinary": rng.uniform(-50, top - 2.0, POINTS),
+        "asinh_of_ordinary": np.exp(rng.uniform(-80, 41, POINTS)),
     }[name]
+    if name == "asinh_of_ordinary":
+        near, tiny = abs(near), abs(tiny)
     if name == "log":
         near, tiny = rng.uniform(0.4, 2.5, 2 * POINTS), 1.0 + rng.uniform(-1e-3, 1e-3, POINTS)
     if name == "log1p":
