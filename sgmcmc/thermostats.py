@@ -269,9 +269,11 @@ def _(kinetics, p, friction, center, bend, temperature, back, ahead):
     grown, shrunk = _bounded(2.0 * friction * back * k * inverse), _bounded(-2.0 * friction * ahead * k * inverse)
     at_end = 1.0 / ((1.0 - z) + exp_of_ordinary(shrunk) * z)  # cosh²y here over cosh²y where the flow ends
     rise = expm1_of_ordinary(grown) - expm1_of_ordinary(shrunk)
-    lost = log1p_of_ordinary(rise * z * at_end) / (kinetics.softening * (back + ahead))
-    w = width if width * k < 20.0 else 20.0 / k
-    e = expm1_of_ordinary(2.0 * k * w)
+    one = like(width, 1)
+    span = one if small else back + ahead  # 0 in schemes without a flow, whose width is 0
+    lost = log1p_of_ordinary(rise * z * at_end) / (kinetics.softening * span)
+    w = one if small else (width if width * k < 20.0 else 20.0 / k)
+    e = expm1_of_ordinary(_bounded(2.0 * k * w))
     sinh_squared = 0.25 * e * e / (1.0 + e)
     brought = log1p_of_ordinary(sinh_squared * (1.0 - z) * at_end) * (2.0 / kinetics.softening) / (w * w)
     power = friction * z * inverse * inverse if small else lost
