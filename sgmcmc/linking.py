@@ -122,8 +122,9 @@ class _KernelLibrary(_WideLibrary):
 
         Numba simplifies functions first, and inlines once before, for a pass that removes reference counts; parts have none.
         """
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
+        found = self._codegen._module_pass_manager()
+        passes, *options = found if isinstance(found, tuple) else (found,)  # one manager, up to Numba 0.61
+        passes.run(self._final_module, *options)
 
 
 def _reachable(libraries: list[Any]) -> tuple[list[Any], list[Any]]:
