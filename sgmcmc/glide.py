@@ -46,6 +46,33 @@ def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau
     return virial
 
 
+# What is written into the loops below may be reordered, for the sake of their sums, and in one kernel otherwise than in another.
+# So all that moves a coordinate is in leaves, which are not.
+
+
+@leaf
+def _moved(theta, tau, scale, c, v):
+    """θ after the drift, and the compensation that goes with it."""
+    return theta + tau * scale * (1.0 - 2.0 * c) * v
+
+
+@leaf
+def _answered(xi, rate, excess):
+    """ξ after the drift."""
+    return xi + rate * excess
+
+
+@leaf
+def _times_square(p, f):
+    """p f²."""
+    return p * (f * f)
+
+
+@leaf
+def _product(a, b):
+    return a * b
+
+
 @implements(glide, PerCoordinate, LinearMonomial)
 def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau, spare):
     inverse = 1.0 / kinetics.mass
@@ -62,19 +89,19 @@ def glide_by_sinh(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature
     theta, p, xi = state.theta, state.p, state.xi
     virial, rate, half = tau - tau, tau * thermostat.gamma, 0.5 * tau
     for i in range(p.size):
-        spare[i] = sinh_flow(kinetics, p[i], half * xi[i])
+        spare[i] = sinh_flow(kinetics, p[i], _product(half, xi[i]))
     for i in range(p.size):
-        p[i] = asinh_flow(kinetics, p[i], half * xi[i], spare[i])
+        p[i] = asinh_flow(kinetics, p[i], _product(half, xi[i]), spare[i])
     for i in range(p.size):
         v, excess = velocity_and_excess_of_sinh(kinetics, p[i], spare[i], temperature)
         c = crosstalk(thermostat, sigma_theta, sigma_p, state.center, i)
-        theta[i] += tau * at(scale, i) * (1.0 - 2.0 * c) * v
+        theta[i] = _moved(theta[i], tau, at(scale, i), c, v)
         virial += p[i] * v
-        f = xi[i] + rate * excess
+        f = _answered(xi[i], rate, excess)
         xi[i] = f
-        spare[i] = sinh_flow_on(kinetics, p[i], half * f, spare[i])
+        spare[i] = sinh_flow_on(kinetics, p[i], _product(half, f), spare[i])
     for i in range(p.size):
-        p[i] = asinh_flow(kinetics, p[i], half * xi[i], spare[i])
+        p[i] = asinh_flow(kinetics, p[i], _product(half, xi[i]), spare[i])
     return virial
 
 
@@ -137,6 +164,12 @@ def _t_later(t, rate):
     return t - rate * t * s * (1.0 - 0.5 * rate * (c2 - (1.0 / 3.0) * rate * (c3 - 0.25 * rate * c4)))
 
 
+@leaf
+def _excess(t, inverse, bend):
+    """K'² − T K'' with K' = t/m and T K'' = bend (1 − t²)."""
+    return t * t * inverse * inverse - bend * (1.0 - t * t)
+
+
 @loop(apart=True, inline=True)
 def glide_short(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau, spare):
     """For flows with λ at most 1/16 in single precision. y and t have the sign of p here: all formulas are odd.
@@ -149,16 +182,16 @@ def glide_short(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, 
     length, bend, rate = 0.5 * tau * k * inverse, temperature * k * inverse, tau * thermostat.gamma
     virial = tau - tau
     for i in range(p.size):
-        spare[i] = tanh(k * p[i])
+        spare[i] = tanh(_product(k, p[i]))
     for i in range(p.size):
-        before = length * xi[i]
-        y, t = _y_later(k * p[i], spare[i], before), _t_later(spare[i], before)
+        before = _product(length, xi[i])
+        y, t = _y_later(_product(k, p[i]), spare[i], before), _t_later(spare[i], before)
         c = crosstalk(thermostat, sigma_theta, sigma_p, state.center, i)
-        theta[i] += tau * at(scale, i) * (1.0 - 2.0 * c) * inverse * t
+        theta[i] = _moved(theta[i], tau, at(scale, i), c, _product(inverse, t))
         virial += y * t
-        f = xi[i] + rate * (t * t * inverse * inverse - bend * (1.0 - t * t))
+        f = _answered(xi[i], rate, _excess(t, inverse, bend))
         xi[i] = f
-        p[i] = _y_later(y, t, length * f) * (1.0 / k)
+        p[i] = _product(_y_later(y, t, _product(length, f)), 1.0 / k)
     return virial * (inverse / k)
 
 
@@ -183,23 +216,23 @@ def glide_root(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, s
     virial, rate, half = tau - tau, tau * thermostat.gamma, 0.5 * tau
     for i in range(p.size):
         s = root_of_momentum(kinetics, p[i])
-        spare[i] = root_halfway(kinetics, s, tanh_over(kinetics, s), half * xi[i])
+        spare[i] = root_halfway(kinetics, s, tanh_over(kinetics, s), _product(half, xi[i]))
     for i in range(p.size):
-        f = root_factor(kinetics, tanh_over(kinetics, spare[i]), half * xi[i])
-        p[i] *= f * f
+        f = root_factor(kinetics, tanh_over(kinetics, spare[i]), _product(half, xi[i]))
+        p[i] = _times_square(p[i], f)
     for i in range(p.size):
         s = root_of_momentum(kinetics, p[i])
         q = tanh_over(kinetics, s)
         v, excess = velocity_and_excess_of_root(kinetics, p[i], s, q, temperature)
         c = crosstalk(thermostat, sigma_theta, sigma_p, state.center, i)
-        theta[i] += tau * at(scale, i) * (1.0 - 2.0 * c) * v
+        theta[i] = _moved(theta[i], tau, at(scale, i), c, v)
         virial += p[i] * v
-        f = xi[i] + rate * excess
+        f = _answered(xi[i], rate, excess)
         xi[i] = f
-        spare[i] = root_halfway(kinetics, s, q, half * f)
+        spare[i] = root_halfway(kinetics, s, q, _product(half, f))
     for i in range(p.size):
-        f = root_factor(kinetics, tanh_over(kinetics, spare[i]), half * xi[i])
-        p[i] *= f * f
+        f = root_factor(kinetics, tanh_over(kinetics, spare[i]), _product(half, xi[i]))
+        p[i] = _times_square(p[i], f)
     return virial
 
 
@@ -233,6 +266,18 @@ def _growth(rate, b1, b2):
     return x * (1.0 + 0.5 * x * (1.0 + (1.0 / 3.0) * x * (1.0 + 0.25 * x)))
 
 
+@leaf
+def _rate(length, f, q):
+    """λ = fτ K'(p)/p."""
+    return length * f * (q * q * q)
+
+
+@leaf
+def _grown_twice(p, g):
+    """p (1 + g)²."""
+    return p + p * (g * (2.0 + g))
+
+
 @loop(apart=True, inline=True)
 def glide_root_short(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau, spare):
     """For flows with λ at most 1/16 in single precision."""
@@ -242,19 +287,19 @@ def glide_root_short(thermostat, kinetics, scale, sigma_theta, sigma_p, temperat
     for i in range(p.size):
         s = root_of_momentum(kinetics, p[i])
         q, b1, b2 = root_and_bends(kinetics, s)
-        g = _growth(length * xi[i] * (q * q * q), b1, b2)
-        spare[i] = s + g * s
-        p[i] += p[i] * (g * (2.0 + g))
+        g = _growth(_rate(length, xi[i], q), b1, b2)
+        spare[i] = _answered(s, g, s)
+        p[i] = _grown_twice(p[i], g)
     for i in range(p.size):
         q, b1, b2 = root_and_bends(kinetics, spare[i])
         v, excess = velocity_and_excess_of_root(kinetics, p[i], spare[i], q, temperature)
         c = crosstalk(thermostat, sigma_theta, sigma_p, state.center, i)
-        theta[i] += tau * at(scale, i) * (1.0 - 2.0 * c) * v
+        theta[i] = _moved(theta[i], tau, at(scale, i), c, v)
         virial += p[i] * v
-        f = xi[i] + rate * excess
+        f = _answered(xi[i], rate, excess)
         xi[i] = f
-        g = _growth(length * f * (q * q * q), b1, b2)
-        p[i] += p[i] * (g * (2.0 + g))
+        g = _growth(_rate(length, f, q), b1, b2)
+        p[i] = _grown_twice(p[i], g)
     return virial
 
 
