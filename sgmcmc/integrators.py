@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 from sgmcmc import thermostats
 from sgmcmc.dispatch import LOOP, implements, leaf, like, loop, open_function
-from sgmcmc.glide import glide
 from sgmcmc.kinetics import Overdamped, velocity_and_excess
 from sgmcmc.letters import (
     at,
@@ -27,6 +26,7 @@ from sgmcmc.letters import (
     compensate,
     count_drift,
     drift,
+    drift_compensated,
     end_diffusion,
     is_exact,
     kick,
@@ -162,23 +162,20 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     before_flow(scale, dynamics, state, gradient, noise, moment, diffusion)
     learning = thermostats.is_learning(thermostat, moment.step)
     resampling = is_turn(dynamics.resample_momentum, moment.step)
-    spare = noise.p  # the kick has used the normals up
-    if not (learning or resampling):
-        virial = glide(thermostat, kinetics, scale, dynamics.sigma_theta, sigma_p, temperature, state, h, spare)
-        after_flow(scale, dynamics, state, noise, moment)
-        return virial
-    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h, spare)
+    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h, noise.p)  # the kick has used the normals up
     virial = h - h
-    for half in range(2):  # both need the middle of A: half of it before, half after
+    if not (learning or resampling):
+        virial = drift_compensated(thermostat, kinetics, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
+    for half in range(2 if learning or resampling else 0):  # both need the middle of A: half of it before, half after
         if half == 1 and learning:
             thermostats.learn(thermostat, kinetics, temperature, floor, state, 0.5 * h, 0.5 * h, moment.step)
         if half == 1 and resampling:
             refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
         count_drift(thermostat, h - h, like(h, 1))
         virial = drift(thermostat, kinetics, scale, temperature, theta, p, xi, 0.5 * h)
-    if dynamics.sigma_theta > 0.0:
+    if (learning or resampling) and dynamics.sigma_theta > 0.0:
         compensate(kinetics, thermostat, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
-    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h, spare)
+    rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h, noise.p)
     after_flow(scale, dynamics, state, noise, moment)
     return virial
 

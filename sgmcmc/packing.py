@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.dispatch import implements, like
-from sgmcmc.glide import glide
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, SymmetricSplitting
 from sgmcmc.kinetics import Overdamped, velocity_and_excess
-from sgmcmc.letters import Units, at, count_drift, drift, drift_compensated, rub, swing, thermalised
+from sgmcmc.letters import Units, at, count_drift, drift, drift_compensated, swing, thermalised
 from sgmcmc.thermostats import FixedFriction, PerCoordinate, crosstalk
 
 __all__ = ["LARGEST", "packable", "packed"]
@@ -146,13 +145,4 @@ def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, di
         theta[i] += 0.5 * tau * at(scale, i) * (v + w)
         p[i] = q
         xi[i] = f + rate * more
-    return tau - tau
-
-
-@implements(glide, PackedPerCoordinate)
-def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau, spare):
-    # Letter by letter: which form another one takes may depend on all that is in a block, and here that is other chains.
-    rub(kinetics, thermostat, sigma_p, state.p, state.xi, 0.5 * tau, spare)
-    drift_compensated(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau)
-    rub(kinetics, thermostat, sigma_p, state.p, state.xi, 0.5 * tau, spare)
     return tau - tau

@@ -22,7 +22,6 @@ LAYERS = [
     {"kinetics", "priors", "schedules"},
     {"thermostats"},
     {"letters", "minibatch", "potentials"},
-    {"glide"},
     {"integrators"},
     {"packing", "update"},
     {"spread"},

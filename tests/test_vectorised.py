@@ -11,7 +11,6 @@ from llvmlite import binding
 
 import sgmcmc as sg
 from sgmcmc.dispatch import LOOP
-from sgmcmc.glide import glide
 from sgmcmc.kinetics import as_linear, as_root
 from sgmcmc.letters import begin_diffusion, drift_compensated, end_diffusion, kick, rub, swing
 from sgmcmc.linking import KernelCompiler
@@ -46,10 +45,6 @@ def noise_only(dynamics, kinetics, state, normals, h):
     begin_diffusion(dynamics.thermostat, dynamics.scale, h, h, h, state, normals, h)
 
 
-def glide_only(dynamics, kinetics, state, normals, h):
-    glide(dynamics.thermostat, kinetics, dynamics.scale, h, dynamics.sigma_p, h, state, h, normals)
-
-
 def learn_only(dynamics, kinetics, state, normals, h):
     learn(dynamics.thermostat, kinetics, h, h, state, h, h, 7)
 
@@ -60,8 +55,6 @@ def unscaled(kinetics):
 
 # function, sampler, form of the kinetics, least numbers of vector divisions and square roots
 CASES = {
-    "a = 1, B A B": (glide_only, LINEAR, as_linear, 5, 3),
-    "a = 2, B A B": (glide_only, ROOT, as_root, 4, 1),
     "a = 1, learning": (learn_only, LINEAR, as_linear, 3, 1),
     "a = 2, learning": (learn_only, ROOT, as_root, 5, 5),
     "a = 1, friction": (rub_only, LINEAR, as_linear, 1, 1),

@@ -32,14 +32,7 @@ from sgmcmc.kinetics.special_forms import (
     LinearMonomial,
     RootMonomial,
     asinh_flow,
-    root_factor,
-    root_halfway,
-    root_of_momentum,
     sinh_flow,
-    sinh_flow_on,
-    tanh_over,
-    velocity_and_excess_of_root,
-    velocity_and_excess_of_sinh,
 )
 from sgmcmc.kinetics.tabulated import Tabulated, with_momentum_law
 
@@ -65,16 +58,9 @@ __all__ = [
     "halfway",
     "inverse_mass",
     "log_normaliser",
-    "root_factor",
-    "root_halfway",
-    "root_of_momentum",
     "shape_of",
     "sinh_flow",
-    "sinh_flow_on",
-    "tanh_over",
     "velocity",
     "velocity_and_excess",
-    "velocity_and_excess_of_root",
-    "velocity_and_excess_of_sinh",
     "with_momentum_law",
 ]

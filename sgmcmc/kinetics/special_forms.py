@@ -12,16 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgmcmc.dispatch import implements, leaf, like
-from sgmcmc.elementary import (
-    asinh_of_ordinary,
-    exp,
-    exp_of_ordinary,
-    expm1,
-    expm1_of_ordinary,
-    log1p_of_ordinary,
-    softplus,
-    tanh,
-)
+from sgmcmc.elementary import asinh_of_ordinary, exp, exp_of_ordinary, expm1, expm1_of_ordinary, softplus, tanh
 from sgmcmc.kinetics.functions import (
     as_linear,
     as_root,
@@ -40,14 +31,7 @@ __all__ = [
     "LinearMonomial",
     "RootMonomial",
     "asinh_flow",
-    "root_factor",
-    "root_halfway",
-    "root_of_momentum",
     "sinh_flow",
-    "sinh_flow_on",
-    "tanh_over",
-    "velocity_and_excess_of_root",
-    "velocity_and_excess_of_sinh",
 ]
 
 
@@ -186,32 +170,11 @@ def sinh_flow(kinetics: Any, p: Any, rate_time: Any) -> Any:
 
 
 @leaf
-def sinh_flow_on(kinetics: Any, p: Any, rate_time: Any, w: Any) -> Any:
-    """`sinh_flow` where w = sinh y, of y up to 40, is known: it came out of the flow before."""
-    inverse = 1.0 / kinetics.mass
-    k = 0.5 * kinetics.softening * inverse
-    y = k * abs(p)
-    near = like(y, 40.0) if y > 40.0 else y
-    grown, most = (y - near) - rate_time * (k * inverse), 40.0 - near
-    return w * _decay(most if grown > most else grown)
-
-
-@leaf
 def asinh_flow(kinetics: Any, p: Any, rate_time: Any, w: Any) -> Any:
     """p after the flow, the second half of the formula."""
     k, _y, _cut, rest = _parts_of_flow(kinetics, p, rate_time)
     y = (rest + asinh_of_ordinary(w)) * (1.0 / k)
     return -y if p < 0.0 else y
-
-
-@leaf
-def velocity_and_excess_of_sinh(kinetics: Any, p: Any, w: Any, temperature: Any) -> Any:
-    """`velocity_and_excess` where w = sinh y is known: tanh y = w/√(1 + w²), and 1 − tanh²y = 1/(1 + w²)."""
-    inverse = 1.0 / kinetics.mass
-    r = 1.0 / np.sqrt(1.0 + w * w)
-    v = w * r * inverse
-    excess = v * v - temperature * (0.5 * kinetics.softening * inverse * inverse) * (r * r)
-    return -v if p < 0.0 else v, excess
 
 
 @implements(friction_flow, LinearMonomial)
@@ -226,59 +189,10 @@ def _(kinetics: Any, p: Any, rate_time: Any) -> Any:
 def _ratio(kinetics: Any, p: Any) -> Any:
     """(s, t/s, t) with s = √|p|/m."""
     s = np.sqrt(abs(p)) * (1.0 / kinetics.mass)
-    q = tanh_over(kinetics, s)
+    inside = s if s > TINY else like(s, TINY)
+    e = expm1(-kinetics.softening * inside)
+    q = -e / ((2.0 + e) * inside)  # tanh(cs/2)/s, with one division
     return s, q, q * s
-
-
-@leaf
-def tanh_over(kinetics: Any, s: Any) -> Any:
-    """tanh(cs/2)/s, with one division."""
-    inside = like(s, TINY) if s < TINY else s
-    x = kinetics.softening * inside
-    e = expm1_of_ordinary(like(x, -40.0) if x > 40.0 else -x)
-    return -e / ((2.0 + e) * inside)
-
-
-# The midpoint rule of `friction_flow` in terms of s, with M = K'(p)/p = q³/(2m⁴): half way it is s e^{−¼ fτ M(s)}, and with the M
-# of half way p and s end as p e^{−fτ M} and s e^{−½ fτ M}. The M with which one flow ends is that with which the next begins.
-
-
-@leaf
-def _grown(x: Any) -> Any:
-    """e^x with x at most 40 in size: as good as never and for ever."""
-    below = like(x, 40.0) if x > 40.0 else x
-    return exp_of_ordinary(like(x, -40.0) if below < -40.0 else below)
-
-
-@leaf
-def root_of_momentum(kinetics: Any, p: Any) -> Any:
-    """s = √|p|/m."""
-    return np.sqrt(abs(p)) * (1.0 / kinetics.mass)
-
-
-@leaf
-def root_halfway(kinetics: Any, s: Any, q: Any, rate_time: Any) -> Any:
-    """s half way through the flow, q = tanh(cs/2)/s."""
-    inverse = 1.0 / kinetics.mass
-    return s * _grown(-0.125 * (inverse * inverse * inverse * inverse) * rate_time * (q * q * q))
-
-
-@leaf
-def root_factor(kinetics: Any, q: Any, rate_time: Any) -> Any:
-    """What the flow multiplies s by, and p twice, with the q of half way."""
-    inverse = 1.0 / kinetics.mass
-    return _grown(-0.25 * (inverse * inverse * inverse * inverse) * rate_time * (q * q * q))
-
-
-@leaf
-def velocity_and_excess_of_root(kinetics: Any, p: Any, s: Any, q: Any, temperature: Any) -> Any:
-    """`velocity_and_excess` where s and q are known."""
-    inverse = 1.0 / kinetics.mass
-    t = q * s
-    half = 0.5 * inverse * inverse
-    v = half * q * t * t
-    second = half * half * q * q * (1.5 * kinetics.softening * (1.0 - t * t) - q)
-    return -v if p < 0.0 else v, v * v - temperature * second
 
 
 @implements(exponents, RootMonomial)
@@ -289,9 +203,7 @@ def _(kinetics: Any) -> Any:
 @implements(radial_energy, RootMonomial)
 def _(kinetics: Any, s: Any) -> Any:
     c = kinetics.softening
-    e = exp(-c * s)
-    inverse = 1.0 / (1.0 + e)
-    return s + (2.0 * log1p_of_ordinary(e) + 4.0 * e * inverse * inverse) / c
+    return s + (2.0 * softplus(-c * s) + _sech_squared(0.5 * c * s)) / c
 
 
 @implements(energy, RootMonomial)
@@ -325,5 +237,9 @@ def _(kinetics: Any, p: Any) -> Any:
 
 @implements(velocity_and_excess, RootMonomial)
 def _(kinetics: Any, p: Any, temperature: Any) -> Any:
-    s, q, _t = _ratio(kinetics, p)
-    return velocity_and_excess_of_root(kinetics, p, s, q, temperature)
+    inverse = 1.0 / kinetics.mass
+    _s, q, t = _ratio(kinetics, p)
+    half = 0.5 * inverse * inverse
+    v = half * q * t * t
+    second = half * half * q * q * (1.5 * kinetics.softening * (1.0 - t * t) - q)
+    return -v if p < 0.0 else v, v * v - temperature * second
