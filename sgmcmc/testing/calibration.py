@@ -45,6 +45,7 @@ def _runner(
     """
     from sgmcmc.engines import cpu, crew, plan
     from sgmcmc.minibatch import FullData, as_minibatch
+    from sgmcmc.potentials import laid_out
     from sgmcmc.rng import stream
 
     steps = plan.make_plan(sampler.schedule, draws, warmup, thin)
@@ -53,7 +54,7 @@ def _runner(
         rows = as_minibatch(batch_size, "replacement", model.n_rows)
         weight = 1.0 if isinstance(rows, FullData) else model.n_rows / rows.size
         gradient = cpu.Gradient(rows, model.n_rows, weight, 0.0, np.inf)
-        job = crew.Job(cpu.run_chunk, sampler.dynamics(theta.size), model, gradient, steps, np.float64)
+        job = crew.Job(cpu.run_chunk, sampler.dynamics(theta.size), laid_out(model), gradient, steps, np.float64)
         state = sampler.start(theta)
         if state.xi.size:
             spread = np.sqrt(sampler.thermostat.gamma * sampler.temperature)
