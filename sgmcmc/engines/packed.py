@@ -342,11 +342,11 @@ class Pack(Task):
 
     def finish(self) -> None:
         """Hand the states and the measurements over to the chains."""
-        columns = [np.ascontiguousarray(self._rows(array).T) for array in self.state]
+        columns = [np.ascontiguousarray(self._rows(array).T) for array in (*self.state, self.room.origin)]
         virial, work = (self._rows(total).sum(axis=0) / self.dim for total in self.room.sums)
-        terms = np.concatenate([self._rows(total) for total in self.room.sums])
-        for lane, chain in enumerate(self.chains):
-            chain.state = State(*(column[lane] for column in columns))
-            chain.origin[:], chain.terms = self._rows(self.room.origin)[:, lane], terms[:, lane].copy()
-            chain.sums[:2] = virial[lane], work[lane]
-            chain.sums[2] = max(0, chain.step - self.job.plan.first_measured - 1)
+        terms = np.ascontiguousarray(np.concatenate([self._rows(total) for total in self.room.sums]).T)
+        steps = np.array([c.step for c in self.chains]) - self.job.plan.first_measured - 1
+        sums = np.stack((virial[: steps.size], work[: steps.size], np.maximum(steps, 0)), axis=1)
+        for chain, own, terms_of_chain, *state, origin in zip(self.chains, sums, terms, *columns, strict=False):
+            chain.state, chain.origin = State(*state), origin
+            chain.sums, chain.terms = own, terms_of_chain

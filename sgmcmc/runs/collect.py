@@ -25,7 +25,7 @@ def collect(
 ) -> Trace:
     """The draws that all chains have that did not diverge, and the facts of the run."""
     alive = [c for c in chains if c.diverged is None]
-    n_draws = min(plan.recorded_before(c.step) for c in alive)
+    n_draws = plan.recorded_before(min(c.step for c in alive))
     index = [i for i, c in enumerate(chains) if c.diverged is None]
     draws = kept[:, :n_draws] if len(alive) == len(chains) else kept[index, :n_draws]
     sums = np.array([c.sums for c in alive])
@@ -43,7 +43,11 @@ def collect(
 
 
 def _final(alive: list[Chain]) -> dict[str, NDArray[Any]]:
-    final = {name: np.stack([getattr(c.state, name) for c in alive]) for name in State._fields}
+    columns = zip(*(c.state for c in alive), strict=True)
+    # Joined, then cut: `np.stack` makes another view of each of thousands of short arrays first.
+    final = {
+        name: np.concatenate(own).reshape(len(alive), -1) for name, own in zip(State._fields, columns, strict=True)
+    }
     return final | {"step": np.array([c.step for c in alive]), "before": np.array([c.before for c in alive])}
 
 
