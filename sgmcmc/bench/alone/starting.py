@@ -98,12 +98,16 @@ def distributions(name: str) -> dict[str, metadata.Distribution]:
 
 
 def megabytes(name: str) -> float:
-    """Of all files that pip lists for a distribution and its dependencies; a package in development is measured where it is."""
+    """Of all files that pip lists for a distribution and its dependencies; a package in development is measured where it is.
+
+    Without kernels: those were compiled later, by whoever used it there.
+    """
     total = 0
     for key, distribution in distributions(name).items():
         files = [Path(str(distribution.locate_file(f))) for f in distribution.files or ()]
         sizes = [f.stat().st_size for f in files if f.is_file()]
         if key == "sgmcmc" and not any(f.parent.name == "sgmcmc" for f in files):
-            sizes += [f.stat().st_size for f in HERE.parents[1].rglob("*") if f.is_file()]
+            files = [f for f in HERE.parents[1].rglob("*") if f.is_file() and f.suffix not in (".nbc", ".nbi")]
+            sizes += [f.stat().st_size for f in files]
         total += sum(sizes)
     return total / 1e6
