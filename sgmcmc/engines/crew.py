@@ -203,8 +203,8 @@ def _save(saver: Saver, tasks: Sequence[Task]) -> None:
 
 def _settle(running: dict[Future[Any], int], tasks: Sequence[Task]) -> None:
     """Drop the chunks that have not begun. Wait for those that change their chains where we see it, and for no others."""
-    begun = [i for future, i in running.items() if not future.cancel()]
-    wait([future for future, i in running.items() if i in begun and not tasks[i].apart])
+    begun = [(future, i) for future, i in running.items() if not future.cancel()]
+    wait([future for future, i in begun if not tasks[i].apart])
 
 
 def split(chains: list[Any], parts: int) -> list[list[Any]]:

@@ -55,7 +55,8 @@ def find_gradients(model, gradient, theta, room, row):
     fill_gradients(model, room.rows[0], room.scratch, room.rows[1])
     add_prior_gradient(model, theta, out)
     if gradient.noise > 0.0:
-        amplitude, own = math.sqrt(gradient.noise + gradient.noise), normals[row]  # sums are double, a 2.0 would be
+        # Not 2.0 · noise: room.sums is double, so literals are too here, and single numbers would be taken as doubles.
+        amplitude, own = math.sqrt(gradient.noise + gradient.noise), normals[row]
         for i in range(out.size):
             out[i] += amplitude * own[i]
     if gradient.clip < math.inf:
