@@ -40,6 +40,7 @@ from sgmcmc.remembering import without_collecting
 __all__ = ["ContentCache", "fingerprint", "implementations_fingerprint", "kernel"]
 
 _log = logging.getLogger(__name__)
+INSTALLED = Path(__file__).parent / "compiled"  # made by ready.py; not there in a working copy
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -79,10 +80,14 @@ class FilePerKey(IndexDataCacheFile):  # type: ignore[misc]
         self._save_data(self._name_of(key), data)
 
     def load(self, key: str) -> Any:
-        try:
-            return self._load_data(self._name_of(key))
-        except (OSError, EOFError, pickle.UnpicklingError):  # not there, or half of it: it is compiled again
-            return None
+        """From the user's cache, or from what came with the installation."""
+        name = self._name_of(key)
+        for file in (name, str(INSTALLED / name)):  # an absolute name is one outside the cache
+            try:
+                return self._load_data(file)
+            except (OSError, EOFError, pickle.UnpicklingError):  # not there, or half of it: it is compiled again
+                continue
+        return None
 
     def flush(self) -> None:
         for path in Path(self._cache_path).glob(self._name_of("*")):

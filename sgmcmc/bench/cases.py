@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sgmcmc.bench import texts
+from sgmcmc.bench.alone.starting import OWN_GRADIENT
 from sgmcmc.bench.scaling import scaling_entries
 
 __all__ = ["CASES", "Case", "Config", "Unit", "chosen_cases", "entries"]
@@ -131,7 +132,7 @@ def _normals(quick: bool) -> list[Config]:
 
 def _start(quick: bool) -> list[Config]:
     found = []
-    for method in ("first run", "second run", "import", "installed"):
+    for method in ("first run", OWN_GRADIENT, "second run", "import", "installed"):
         contestants = ("sgmcmc", "blackjax", "sgmcmcjax", "posteriors")
         found += [_entry("start", who, method, quick) | {"runs": 1 if quick else 5} for who in contestants]
     return found

@@ -93,6 +93,19 @@ def _own_mgt(rows: list[Row]) -> Worst | None:
     return _worst(pairs())
 
 
+def _mgt_update(rows: list[Row]) -> Worst | None:
+    """SGMGT-D has no counterpart: the speed of its update over that of the fastest SGNHT of BlackJAX and posteriors."""
+
+    def pairs() -> Iterator[Worst]:
+        for row in (r for r in rows if r["method"] == "sgmgtd" and is_right(r)):
+            like = [r for r in rows if r["method"] == "sgnht" and r["dim"] == row["dim"] and measured(r)]
+            others = [r for r in like if r["who"] in ("blackjax", "posteriors")]
+            if others:
+                yield min(speedup(row, other) for other in others), f"{row['dim']:,}"
+
+    return _worst(pairs())
+
+
 def _limit(rows: list[Row]) -> Worst | None:
     return _worst(((v, k) for k, v in limit_ratios(rows).items() if "SGNHT" in k), smallest=False)
 
@@ -187,6 +200,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("logistic", "speed over posteriors, small", 100.0, True, against("posteriors", size="small")),
     Claim("logistic", "speed over the fastest peer, large", 2.0, True, against(*_PEERS, size="large")),
     Claim("update", "speed over the fastest of BlackJAX and posteriors", 3.0, True, against("blackjax", "posteriors")),
+    Claim("update", "speed of SGMGT-D over the fastest SGNHT of BlackJAX and posteriors", 3.0, True, _mgt_update),
     Claim("update", "time of SGNHT over the limit of this run", 1.5, False, _limit),
     Claim("normals", "speed over NumPy's PCG64, float32", 3.0, True, against("numpy", method="PCG64", dtype="float32")),
     Claim(

@@ -19,7 +19,8 @@ examples:
   sgmcmc info                 for a bug report, or to see whether a GPU is found
   sgmcmc info > machine.txt   to compare two machines
 
-The line `kernel cache` says where compiled samplers are kept; NUMBA_CACHE_DIR puts them elsewhere.
+The line `kernel cache` says where compiled samplers are kept; NUMBA_CACHE_DIR puts them elsewhere. `ready kernels` were
+compiled when the package was installed: presets on logistic regression, and those of the demo.
 """
 
 
@@ -45,6 +46,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "simd", _simd(llvm.get_host_cpu_features())
     yield "jit", "off (NUMBA_DISABLE_JIT is set)" if numba.config.DISABLE_JIT else "on"
     yield "kernel cache", _cache_path()
+    yield "ready kernels", _ready()
     from sgmcmc.engines.cuda_state import find_state
 
     yield "cuda", str(find_state())
@@ -67,6 +69,14 @@ _SIMD = ("sse4.2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx
 def _simd(features: dict[str, bool]) -> str:
     there = [name for name in _SIMD if features.get(name, False)]
     return ", ".join(there) if there else "none known"
+
+
+def _ready() -> str:
+    """What came with the installation; whether it fits is seen when it is looked for."""
+    from sgmcmc.kernels import INSTALLED
+
+    count = len(list(INSTALLED.glob("*.nbc")))
+    return f"{count} in {INSTALLED}" if count else "none: this is a working copy, or was installed with SGMCMC_READY=0"
 
 
 def _cache_path() -> str:

@@ -17,9 +17,10 @@ from typing import Any
 
 from .clock import timed
 
-__all__ = ["distributions", "measure", "megabytes"]
+__all__ = ["OWN_GRADIENT", "distributions", "measure", "megabytes"]
 
 HERE = Path(__file__).parent
+OWN_GRADIENT = "first run, own gradient"
 LIBRARIES = {  # name: (distribution, what is imported, its script)
     "sgmcmc": ("sgmcmc", "sgmcmc", HERE.parent / "start_sgmcmc.py"),
     "blackjax": ("blackjax", "blackjax", HERE / "start_blackjax.py"),
@@ -30,6 +31,8 @@ LIBRARIES = {  # name: (distribution, what is imported, its script)
 
 def measure(config: dict[str, Any], folder: Path) -> dict[str, Any]:
     name, module, script = LIBRARIES[config["who"]]
+    if config["method"] == OWN_GRADIENT and config["who"] == "sgmcmc":  # the peers' scripts all write theirs out
+        script = HERE.parent / "start_own_gradient.py"
     common = {"version": metadata.version(name), "first": 0.0, "work": 1}
     if config["method"] == "installed":
         size = megabytes(name)
@@ -53,7 +56,7 @@ def _first_draws(config: dict[str, Any], script: Path, folder: Path, cache: Path
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "torch"),
     }
-    fresh = config["method"] == "first run"
+    fresh = config["method"] in ("first run", OWN_GRADIENT)
     if not fresh:
         _run([str(script)], folder, caches)
     said = []
