@@ -15,7 +15,16 @@ from sgmcmc import checks
 from sgmcmc.dispatch import LOOP, implements, open_function
 from sgmcmc.rng import MINIBATCH, fill_integers, fill_integers_of_steps, integer_below
 
-__all__ = ["Blocks", "EpochShuffle", "FullData", "WithReplacement", "WithoutReplacement", "as_minibatch", "choose"]
+__all__ = [
+    "Blocks",
+    "EpochShuffle",
+    "FullData",
+    "WithReplacement",
+    "WithoutReplacement",
+    "as_minibatch",
+    "choose",
+    "coming",
+]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -152,6 +161,25 @@ def _(minibatch, n_rows, stream, step, memory, rows):
         memory[last], ahead = step, step - step
     for i in range(rows.size):
         rows[i] = memory[ahead * rows.size + i]
+
+
+@open_function(inline=True, fastmath=LOOP)
+def coming(minibatch, step, memory, count):
+    """Where in `memory` the `count` rows of the next step stand, from … to; 0, 0 if they are not known yet."""
+
+
+@implements(coming)
+def _(minibatch, step, memory, count):
+    return 0, 0
+
+
+@implements(coming, WithReplacement)
+def _(minibatch, step, memory, count):
+    last = memory.size - 1
+    if last < count:
+        return 0, 0
+    first = (step + 1 - memory[last]) * count
+    return min(first, last), min(first + count, last)
 
 
 @implements(choose, WithReplacement, device=True)

@@ -15,7 +15,7 @@ from numba.np.arrayobj import make_array
 
 from sgmcmc.dispatch import loop
 
-__all__ = ["fetch_row"]
+__all__ = ["fetch", "fetch_row"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 

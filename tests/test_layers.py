@@ -36,7 +36,7 @@ LAYERS = [
     {"adapters", "runs", "shards"},
     {"sampling"},
     {"__init__"},
-    {"testing"},
+    {"ready", "testing"},
     {"comparison", "tuning"},
     {"estimators"},
     {"experiments"},

@@ -22,6 +22,8 @@ from sgmcmc.minibatch import (
     WithoutReplacement,
     WithReplacement,
     as_minibatch,
+    coming,
+    lookahead,
     memory,
     row_buffer,
 )
@@ -239,3 +241,21 @@ def test_a_size_and_a_name_make_a_minibatch():
 def test_what_makes_no_minibatch_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         as_minibatch(*arguments)
+
+
+def test_the_rows_that_are_said_to_come_are_those_of_the_next_step():
+    """What a model is told to expect: wrong rows would change no draw, and only make it slow."""
+    minibatch, own = WithReplacement(16), stream(1, 0)
+    rows, scratch = row_buffer(minibatch, 1000), lookahead(minibatch, 1000)
+    foretold = None
+    known = 0
+    for step in range(200):
+        choose_rows(minibatch, 1000, own, np.int64(step), scratch, rows)
+        if foretold is not None and foretold.size:
+            np.testing.assert_array_equal(foretold, rows)
+            known += 1
+        low, high = coming(minibatch, step, scratch, rows.size)
+        foretold = scratch[low:high].copy()
+    assert known == 199 - 200 // 64  # not over the end of a block of 64 steps
+    assert coming(minibatch, 0, memory(minibatch, 1000), rows.size) == (0, 0)
+    assert coming(EpochShuffle(16), 0, memory(EpochShuffle(16), 1000), rows.size) == (0, 0)

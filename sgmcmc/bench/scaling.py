@@ -56,21 +56,24 @@ def _batches(quick: bool) -> list[dict[str, Any]]:
 def _chains(quick: bool) -> list[dict[str, Any]]:
     found = []
     for chains in (1, 16) if quick else (1, 4, 16, 64, 256, 1024, 4096, 10_000):
-        steps = 1000 if quick else max(200, min(50_000, 4_000_000 // chains)) // 10 * 10
+        steps = 1000 if quick else 50_000 if chains < 64 else 4000  # few chains would be done in no time
         found += _both("chains", chains, problem="wells", chains=chains, steps=steps)
     return found
 
 
 def _threads(quick: bool) -> list[dict[str, Any]]:
-    """Of us only: how much a second core brings. `also` tells the two problems apart."""
+    """Of us only: how much a second core brings. `also` tells the problems apart.
+
+    256 chains are four full packs. 64 are one on one thread, and two half-full ones on two: an axis of their own.
+    """
     found = []
     for threads in (1, 2):
-        common = {"who": "sgmcmc", "axis": "threads", "at": threads, "threads": threads, "dtype": "float32"}
-        for method in ("sgnht",):
-            wells = {"problem": "wells", "chains": 64, "steps": 1000 if quick else 50_000, "also": "wells, 64 chains"}
-            found.append(common | wells | {"method": method})
-            regression = _regression(1000, 16, 4, 500 if quick else 50_000) | {"also": "logistic, 4 chains"}
-            found.append(common | regression | {"method": method})
+        common = {"who": "sgmcmc", "at": threads, "threads": threads, "dtype": "float32", "method": "sgnht"}
+        for axis, chains, steps in (("threads", 256, 20_000), ("threads, one pack", 64, 50_000)):
+            wells = {"problem": "wells", "chains": chains, "steps": 1000 if quick else steps}
+            found.append(common | wells | {"axis": axis, "also": f"wells, {chains} chains"})
+        regression = _regression(1000, 16, 4, 500 if quick else 50_000) | {"also": "logistic, 4 chains"}
+        found.append(common | regression | {"axis": "threads"})
     return found
 
 

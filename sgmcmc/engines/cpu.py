@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from sgmcmc.dispatch import like, loop
 from sgmcmc.engines.parts import estimate_by
 from sgmcmc.kernels import kernel
-from sgmcmc.minibatch import choose
+from sgmcmc.minibatch import choose, coming
+from sgmcmc.potentials import expect
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
 from sgmcmc.update import begin, fill_noise, update
 
@@ -44,6 +45,8 @@ class Buffers(NamedTuple):
 def find_gradient(gradient, model, theta, rows, memory, parts, normals, stream, step, out):
     """∇Ũ(θ) into `out`: minibatch, then the noise and the clipping that were asked for."""
     choose(gradient.minibatch, gradient.n_rows, stream, step, memory, rows)
+    low, high = coming(gradient.minibatch, step, memory, rows.size)
+    expect(model, memory[low:high])
     estimate_by(parts, model, theta, rows, gradient.weight, step, out)
     if gradient.noise > 0.0:
         amplitude = math.sqrt(2.0 * gradient.noise)

@@ -17,6 +17,7 @@ from sgmcmc.dispatch import loop
 from sgmcmc.engines import crew
 from sgmcmc.engines.cpu import copy, is_finite
 from sgmcmc.engines.crew import Chain, Job, Task
+from sgmcmc.engines.herd import Herded, herd_of
 from sgmcmc.integrators import Noise, State
 from sgmcmc.kernels import kernel
 from sgmcmc.packing import packable, packed
@@ -254,11 +255,11 @@ class Pack(Task):
         shift, live = np.int64(self.width.bit_length() - 1), np.int64(len(chains))
         self.lanes = Lanes(first.key0, first.key1, np.array(numbers, np.uint32), shift, live)
         self.state = State(*on_own_lines(self._zeros(n) for n in sizes))
-        for packed_array, *own in zip(self.state, *(c.state for c in chains), strict=True):
-            if packed_array.size > 0:
-                rows = self._rows(packed_array)
-                rows[:, : len(own)] = np.stack(own, axis=1)
-                rows[:, len(own) :] = rows[:, :1]  # lanes without a chain follow the first one
+        self.herd, self.at = herd_of(chains)
+        for packed_array, common in zip(self.state, self.herd.states, strict=True):
+            rows = self._rows(packed_array)
+            rows[:, : len(chains)] = common[self.at].T
+            rows[:, len(chains) :] = rows[:, :1]  # lanes without a chain follow the first one
         self.room = self._room(sizes)
         self._recall()
         self.dynamics = packed(job.dynamics, self.width, self.room.virial)
@@ -292,11 +293,12 @@ class Pack(Task):
 
     def _recall(self) -> None:
         """What the chains had measured when they were saved."""
-        for lane, chain in enumerate(self.chains):
-            self._rows(self.room.origin)[:, lane] = chain.origin
-            if chain.terms is not None:
-                virial, work = (self._rows(total) for total in self.room.sums)
-                virial[:, lane], work[:, lane] = chain.terms[: len(virial)], chain.terms[len(virial) :]
+        lanes = len(self.chains)
+        self._rows(self.room.origin)[:, :lanes] = self.herd.origins[self.at].T
+        if self.herd.terms is not None:
+            virial, work = (self._rows(total) for total in self.room.sums)
+            terms = self.herd.terms[self.at].T
+            virial[:, :lanes], work[:, :lanes] = terms[: len(virial)], terms[len(virial) :]
 
     def prepare(self) -> None:
         self.advance(0)
@@ -344,11 +346,14 @@ class Pack(Task):
 
     def finish(self) -> None:
         """Hand the states and the measurements over to the chains."""
-        columns = [np.ascontiguousarray(self._rows(array).T) for array in (*self.state, self.room.origin)]
-        virial, work = (self._rows(total).sum(axis=0) / self.dim for total in self.room.sums)
-        terms = np.ascontiguousarray(np.concatenate([self._rows(total) for total in self.room.sums]).T)
+        herd, at, lanes = self.herd, self.at, len(self.chains)
+        for common, array in zip((*herd.states, herd.origins), (*self.state, self.room.origin), strict=True):
+            common[at] = self._rows(array).T[:lanes]
+        terms = np.concatenate([self._rows(total)[:, :lanes] for total in self.room.sums])
+        herd.terms_for(len(terms))[at] = terms.T
         steps = np.array([c.step for c in self.chains]) - self.job.plan.first_measured - 1
-        sums = np.stack((virial[: steps.size], work[: steps.size], np.maximum(steps, 0)), axis=1)
-        for chain, own, terms_of_chain, *state, origin in zip(self.chains, sums, terms, *columns, strict=False):
-            chain.state, chain.origin = State(*state), origin
-            chain.sums, chain.terms = own, terms_of_chain
+        virial, work = (self._rows(total).sum(axis=0)[:lanes] / self.dim for total in self.room.sums)
+        herd.sums[at] = np.stack((virial, work, np.maximum(steps, 0)), axis=1)
+        if not isinstance(self.chains[0], Herded):
+            for chain, own in zip(self.chains, herd.terms_for(len(terms)), strict=True):
+                chain.terms = own

@@ -30,6 +30,7 @@ __all__ = [
     "energy_of",
     "estimate",
     "estimate_within",
+    "expect",
     "fill_gradients",
     "full_energy",
     "full_gradient",
@@ -99,6 +100,16 @@ def sums_in_parts(model: Any) -> Any:
 @implements(sums_in_parts)
 def _(model: Any) -> Any:
     return False
+
+
+@open_function(on=1, inline=True, fastmath=LOOP)
+def expect(model: Any, rows: Any) -> Any:
+    """Word of the rows that the next step will look at, so that they can be asked for from memory; nobody need listen."""
+
+
+@implements(expect)
+def _(model: Any, rows: Any) -> Any:
+    return None
 
 
 @open_function

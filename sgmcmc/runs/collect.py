@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.engines.crew import Chain
+from sgmcmc.engines.herd import Herded
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.recording import Keep, KeepFunction
 from sgmcmc.integrators import State
@@ -34,7 +35,7 @@ def collect(
     n_draws = plan.recorded_before(min(c.step for c in alive))
     index = [i for i, c in enumerate(chains) if c.diverged is None]
     draws = kept[:, :n_draws] if len(alive) == len(chains) else kept[index, :n_draws]
-    sums = np.array([c.sums for c in alive])
+    final, sums = _ends(alive)
     with np.errstate(invalid="ignore", divide="ignore"):
         kinetic, configurational = sums[:, 0] / sums[:, 2], sums[:, 1] / sums[:, 2]
     if isinstance(settings.sampler.kinetics, Overdamped):
@@ -45,16 +46,20 @@ def collect(
     named = facts_of_theta if draws.shape[2] == settings.dim else {}
     if isinstance(keep, KeepFunction):
         named = {"parameters": Layout({"kept": (keep.size,)})}
-    return Trace(draws, info, kinetic, configurational, _final(alive), moments=_moments(alive), again=again, **named)
+    return Trace(draws, info, kinetic, configurational, final, moments=_moments(alive), again=again, **named)
 
 
-def _final(alive: list[Chain]) -> dict[str, NDArray[Any]]:
+def _ends(alive: list[Chain]) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
+    """Where chains ended, and the sums of what they measured, a row for each."""
+    numbers = {"step": np.array([c.step for c in alive]), "before": np.array([c.before for c in alive])}
+    first = alive[0]
+    if isinstance(first, Herded) and first.herd.in_packs:
+        herd, rows = first.herd, [c.place for c in alive if isinstance(c, Herded)]
+        arrays = {name: array[rows] for name, array in herd.states._asdict().items()}
+        return arrays | numbers, herd.sums[rows]
     columns = zip(*(c.state for c in alive), strict=True)
-    # Joined, then cut: `np.stack` makes another view of each of thousands of short arrays first.
-    final = {
-        name: np.concatenate(own).reshape(len(alive), -1) for name, own in zip(State._fields, columns, strict=True)
-    }
-    return final | {"step": np.array([c.step for c in alive]), "before": np.array([c.before for c in alive])}
+    arrays = {name: np.stack(own) for name, own in zip(State._fields, columns, strict=True)}
+    return arrays | numbers, np.array([c.sums for c in alive])
 
 
 def _moments(alive: list[Chain]) -> KeptMoments | None:

@@ -14,7 +14,7 @@ import time
 from collections import OrderedDict
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,7 +94,7 @@ def _run_chains(job: crew.Job, keep: Keep, seed: int, parcels: list[dict[str, An
 
 def _parcel(chain: Chain) -> dict[str, Any]:
     """A chain without the place where it records."""
-    return {name: value for name, value in vars(chain).items() if name != "out"}
+    return {field.name: getattr(chain, field.name) for field in fields(Chain) if field.name != "out"}
 
 
 def _unpacked(parcel: dict[str, Any]) -> Chain:
@@ -190,7 +190,8 @@ class RemoteTask(crew.Task):
         for parcel in reply.chains:
             chain = own[parcel["number"]]
             done += parcel["step"] - chain.step
-            vars(chain).update(parcel)
+            for name, value in parcel.items():
+                setattr(chain, name, value)
         return int(done)
 
     def _next_length(self, seconds: float) -> None:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from sgmcmc import checks
 from sgmcmc.engines.crew import Chain
+from sgmcmc.engines.herd import Herd, Herded
 from sgmcmc.integrators import State
-from sgmcmc.rng import Stream, stream
+from sgmcmc.rng import stream
 from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace
 
@@ -38,11 +39,8 @@ def start(sampler: Sampler, init: Any, seed: int, chains: int, dim: int, kind: A
     values = {name: _per_chain(f"init[{name!r}]", value, chains, sizes[name]) for name, value in given.items()}
     extra = {name: values[name] for name in ("p", "xi") if name in values}
     states, fresh = sampler.start(values["theta"].astype(kind), **extra), "p" not in values
-    origins, own = np.zeros((chains, dim), kind), stream(seed, chains - 1)  # the checks of the last serve all
-    return [
-        Chain(i, Stream(own.key0, own.key1, np.uint32(i)), State(*arrays), 0, 0.0, nowhere, origin, fresh=fresh)
-        for i, (origin, *arrays) in enumerate(zip(origins, *states, strict=True))
-    ]
+    herd, keys = Herd(states, np.zeros((chains, dim), kind), np.zeros((chains, 3))), stream(seed, chains - 1)
+    return [Herded(herd, i, keys, nowhere, fresh) for i in range(chains)]
 
 
 def _per_chain(name: str, value: Any, chains: int, size: int) -> NDArray[np.float64]:
