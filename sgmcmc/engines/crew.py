@@ -12,19 +12,23 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from numba.core import config
 from numpy.typing import NDArray
 
+from sgmcmc.checks import any_mapped
 from sgmcmc.engines.cpu import Buffers, Gradient
+from sgmcmc.engines.opening import open_run
 from sgmcmc.engines.parts import Parts, Whole, parts_for
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.python import is_finite
 from sgmcmc.engines.recording import Recorder, Tally
 from sgmcmc.integrators import Dynamics, Noise, State
 from sgmcmc.minibatch import lookahead, row_buffer, rows_per_step
-from sgmcmc.potentials import PythonPotential
+from sgmcmc.potentials import is_ours
 from sgmcmc.rng import Stream
 from sgmcmc.threads import borrowed_pool, on_own_lines
 from sgmcmc.update import noise_buffers
@@ -32,6 +36,7 @@ from sgmcmc.update import noise_buffers
 __all__ = ["Chain", "Group", "Job", "Saver", "Task", "groups", "run", "split"]
 
 CHUNK_SECONDS = 0.15
+FEW = 64  # chains, whose first chunks together are still short
 
 
 @dataclass
@@ -83,12 +88,30 @@ class Job:
         return parts_for(self.model, dim, g.minibatch, g.n_rows, self.dtype)
 
     def first_count(self, dim: int) -> int:
-        """Steps in a first chunk: one, as somebody else's gradient may take seconds. Ours take far less than a µs per number."""
-        ours = type(self.model).__module__.split(".")[0] == __package__.split(".")[0]
-        if not ours or isinstance(self.model, PythonPotential):
-            return 1
+        """Steps in a first chunk: one, as somebody else's gradient may take seconds."""
+        return max(1, min(self._foreseen(dim), 1 << 10))
+
+    def is_quick(self, dim: int) -> bool:
+        """Whether it is known before the first step that one does not take longer than a chunk should.
+
+        A file may be on a slow disk, and without its compiler Numba's loops run as Python.
+        """
+        return self._foreseen(dim) > 0 and not self._is_mapped and not config.DISABLE_JIT
+
+    def _foreseen(self, dim: int) -> int:
+        """How many steps a chunk has room for, as far as is known: ours take far less than a µs per number."""
+        if not self._is_ours:
+            return 0
         rows = rows_per_step(self.gradient.minibatch, self.gradient.n_rows)
-        return max(1, min(int(CHUNK_SECONDS * 1e6 / (dim * max(1, rows))), 1 << 10))
+        return int(CHUNK_SECONDS * 1e6 / (dim * max(1, rows)))
+
+    @cached_property
+    def _is_ours(self) -> bool:
+        return is_ours(self.model)
+
+    @cached_property
+    def _is_mapped(self) -> bool:
+        return any_mapped(self.model)
 
     def fitting(self, chain: Chain, count: int) -> int:
         """So many of `count` steps as are left, and as the chain has room for their draws."""
@@ -157,6 +180,7 @@ def run(
     running: dict[Future[Any], int] = {}
     with borrowed_pool(threads) as pool:
         try:
+            _open(threads, progress, diverged, tasks)
             _bring_to_the_end(pool, threads, progress, diverged, tasks, saver, running)
         except KeyboardInterrupt:
             _settle(running, tasks)  # a few tenths of a second; a second Ctrl-C gets out of here at once
@@ -165,6 +189,19 @@ def run(
             _settle(running, tasks)
             raise
     return False
+
+
+def _open(
+    threads: int, progress: Callable[[int], None], diverged: Callable[[Chain], None], tasks: Sequence[Task]
+) -> None:
+    """The first milliseconds, with the help of this thread; all of a short run."""
+    if not all(task.is_quick for task in tasks):
+        return
+    steps = open_run(tasks, threads, time.perf_counter() + CHUNK_SECONDS / 8)
+    if sum(steps) > 0:
+        progress(sum(steps))
+    for chain in itertools.chain.from_iterable(task.newly_diverged() for task in tasks):
+        diverged(chain)
 
 
 def _bring_to_the_end(
@@ -176,7 +213,8 @@ def _bring_to_the_end(
     saver: Saver | None,
     running: dict[Future[Any], int],
 ) -> None:
-    queue = [(0, i) for i in range(len(tasks))]
+    queue = [(task.steps_done, i) for i, task in enumerate(tasks) if task.steps_left]
+    heapq.heapify(queue)
     while queue or running:
         due = saver is not None and saver.due()
         if due and saver is not None and (not running or all(task.apart for task in tasks)):
@@ -209,8 +247,8 @@ def _settle(running: dict[Future[Any], int], tasks: Sequence[Task]) -> None:
 
 def split(chains: list[Any], parts: int) -> list[list[Any]]:
     """A list in at most `parts` groups of nearly equal size."""
-    bounds = np.linspace(0, len(chains), min(parts, len(chains)) + 1).astype(int)
-    return [chains[a:b] for a, b in itertools.pairwise(bounds)]
+    count = min(parts, len(chains))
+    return [chains[i * len(chains) // count : (i + 1) * len(chains) // count] for i in range(count)]
 
 
 class Saver(Protocol):
@@ -225,6 +263,7 @@ class Task:
     """Chains that one thread takes a chunk further at a time."""
 
     growth = 64  # a chunk may be so many times as long as the one before
+    is_quick = False  # whether its first chunks are short for sure
     apart = False  # whether a chunk works on copies, and its chains stay as they are until `receive`
 
     def __init__(self, job: Job, chains: list[Chain]) -> None:
@@ -280,7 +319,8 @@ class Group(Task):
 
     def __init__(self, job: Job, chains: list[Chain]) -> None:
         super().__init__(job, chains)
-        self.count = job.first_count(chains[0].state.theta.size)
+        dim = chains[0].state.theta.size
+        self.count, self.is_quick = job.first_count(dim), job.is_quick(dim) and len(chains) <= FEW
         for chain in chains:
             *state, chain.origin, chain.sums = on_own_lines((*chain.state, chain.origin, chain.sums))
             chain.state = State(*state)

@@ -246,7 +246,8 @@ class Pack(Task):
     def __init__(self, job: Job, chains: list[Chain], places: list[int], out: NDArray[Any]) -> None:
         super().__init__(job, chains)
         self.width, self.dim = _width(len(chains)), chains[0].state.theta.size
-        self.count = job.first_count(self.dim * self.width)
+        elements = self.dim * self.width
+        self.count, self.is_quick = job.first_count(elements), job.is_quick(elements)
         sizes = State(*(a.size for a in chains[0].state))
         numbers = [c.number for c in chains] + [chains[0].number] * (self.width - len(chains))
         first = chains[0].stream

@@ -29,7 +29,7 @@ from sgmcmc.potentials.model import Model
 from sgmcmc.potentials.probing import as_gradient, check_energy_form, fills_out, probe
 from sgmcmc.priors import Flat, require_prior
 
-__all__ = ["Potential", "PythonPotential"]
+__all__ = ["Potential", "PythonPotential", "is_ours"]
 
 
 class Potential(Model):
@@ -181,6 +181,13 @@ class PythonPotential(Potential):
             self._layout,
         )
         return PythonPotential._build, state
+
+
+def is_ours(model: Any) -> bool:
+    """Whether a model and the parts in it are of this package, so that it is known about how long a gradient takes."""
+    if isinstance(model, Potential) or type(model).__module__.split(".")[0] != __package__.split(".")[0]:
+        return False
+    return all(is_ours(part) for part in model if hasattr(part, "_fields"))
 
 
 # ------------------------------------------------------------------------- one class per compiled function of the user

@@ -1,0 +1,160 @@
+"""The opening of a run: the calling thread takes part, nothing is lost on Ctrl-C, and nobody else's code keeps it busy."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numba
+import numpy as np
+import pytest
+
+import sgmcmc as sg
+from sgmcmc.engines import crew
+from sgmcmc.engines.opening import open_run
+from sgmcmc.potentials import is_ours
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.standard_normal((200, 20)), (RNG.random(200) < 0.5).astype(np.float64)
+MODEL = sg.models.LogisticRegression(X, Y, prior=sg.priors.Gaussian(1.0))
+
+
+def run(draws=3000, **options):
+    settings = {"chains": 4, "warmup": 5, "batch_size": 8, "seed": 3, "progress": False, "warn": False, "threads": 2}
+    return sg.sample(MODEL, sg.SGNHT(1e-2), draws, **settings | options)
+
+
+class Worker:
+    """A task that notes which thread ran it."""
+
+    def __init__(self, seconds=0.0, error=None):
+        self.seconds, self.error, self.thread, self.ended = seconds, error, None, False
+
+    def stretch(self, end):
+        self.thread = threading.get_ident()
+        time.sleep(self.seconds)
+        self.ended = True
+        if self.error is not None:
+            raise self.error
+        return 7
+
+
+@pytest.fixture
+def handler():
+    """Ctrl-C is heard, also where the tests run in the background of a shell, which has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_one_thread_is_the_one_that_asks():
+    workers = [Worker() for _ in range(3)]
+    assert open_run(workers, 1, time.perf_counter() + 9.0) == [7, 7, 7]
+    assert {w.thread for w in workers} == {threading.get_ident()}
+
+
+def test_two_threads_share_the_tasks_and_this_is_one_of_them():
+    workers = [Worker(0.05) for _ in range(4)]
+    assert open_run(workers, 2, time.perf_counter() + 9.0) == [7, 7, 7, 7]
+    assert len({w.thread for w in workers}) == 2
+    assert threading.get_ident() in {w.thread for w in workers}
+
+
+def test_what_has_not_begun_in_time_is_left_to_the_crew():
+    workers = [Worker(0.05) for _ in range(4)]
+    steps = open_run(workers, 2, time.perf_counter() + 0.03)
+    assert sorted(steps) == [0, 0, 7, 7]
+    assert [w.thread is None for w in workers] == [s == 0 for s in steps]
+
+
+@pytest.mark.parametrize("which", [0, 1, 2, 3])
+def test_an_error_is_passed_on_after_everybody_has_ended(which):
+    workers = [Worker(0.02, FloatingPointError("no such number") if i == which else None) for i in range(4)]
+    with pytest.raises(FloatingPointError, match="no such number"):
+        open_run(workers, 2, time.perf_counter() + 9.0)
+    assert all(w.ended for w in workers if w.thread is not None)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a POSIX signal")
+@pytest.mark.parametrize("chains", [1, 4])
+def test_ctrl_c_in_the_opening_waits_for_the_steps_and_loses_none(chains, monkeypatch, handler):
+    kernel_of, pressed = crew.Job.advance, []
+
+    def advance(job, chain, buffers, count):
+        if count > 0 and not pressed:
+            pressed.append(chain.number)
+            os.kill(os.getpid(), signal.SIGINT)
+        return kernel_of(job, chain, buffers, count)
+
+    monkeypatch.setattr(crew.Job, "advance", advance)
+    monkeypatch.setattr(crew.Task, "stretch", lambda task, end: task.chunk())  # a chunk, not the whole run
+    part = run(chains=chains)
+    monkeypatch.undo()
+    assert pressed
+    assert part.info["interrupted"]
+    assert part.final["step"].min() == 5 + part.n_draws
+    whole = run(chains=chains)
+    assert 0 < part.n_draws < whole.n_draws
+    np.testing.assert_array_equal(part.draws, whole.draws[:, : part.n_draws])
+    begin = int(part.final["step"].max()) - 5
+    rest = run(draws=20, warmup=0, init=part, chains=chains)
+    np.testing.assert_array_equal(rest.draws, whole.draws[:, begin : begin + 20])
+
+
+def test_a_short_run_does_not_wait_for_another_thread(monkeypatch):
+    def never(*arguments, **options):
+        raise AssertionError("a thread was waited for")
+
+    run(chains=1)  # compiled
+    monkeypatch.setattr(crew, "wait", never)
+    monkeypatch.setattr(crew, "CHUNK_SECONDS", 60.0)  # however slow the machine is
+    assert run(chains=1).draws.shape == (1, 3000, 20)
+
+
+def test_progress_is_told_every_step():
+    told = []
+    run(progress=told.append)
+    assert sum(told) == 4 * 3005
+
+
+def test_a_divergence_in_the_opening_is_the_same_error_on_any_number_of_threads():
+    errors = []
+    for threads in (1, 2):
+        with pytest.raises(sg.DivergenceError) as caught:
+            run(init=np.full(20, 1e300), chains=1, threads=threads)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+
+
+@numba.njit
+def slope_of(theta):
+    return theta
+
+
+def test_code_of_others_never_runs_on_the_calling_thread():
+    seen = set()
+
+    def gradient(theta):
+        seen.add(threading.get_ident())
+        return theta
+
+    model = sg.Potential(gradient, dim=3)
+    seen.clear()  # it is tried when the model is made
+    sg.sample(model, sg.SGLD(0.1), 20, warmup=0, chains=2, seed=1, progress=False, warn=False)
+    assert seen
+    assert threading.get_ident() not in seen
+
+
+def test_whose_code_a_model_is():
+    class Mine(sg.models.LogisticRegression):
+        pass
+
+    theirs = sg.Potential(slope_of, dim=3)
+    assert is_ours(MODEL)
+    assert is_ours(sg.estimators.control_variate(MODEL, np.zeros(20)))
+    for model in (theirs, sg.Potential(lambda theta: theta, dim=3), Mine(X, Y)):
+        assert not is_ours(model)
+    assert not is_ours(MODEL._replace(prior=theirs))  # whatever is inside
