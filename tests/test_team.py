@@ -118,6 +118,50 @@ def test_nobody_waits_for_a_thread_that_failed(leader, monkeypatch):
         run(2)
 
 
+@pytest.fixture
+def judged():
+    """A team whose chunks take as long as we say."""
+    found = team.Team.__new__(team.Team)
+    found.count, found.number, found.seconds_alone, found.is_proven = 10**6, 0, np.inf, False
+    found.pause, found.left = team.TOGETHER, 0
+
+    def chunk(together, alone):
+        is_together, most = found._turn()
+        count = min(found.count, most)
+        if found.number > 0:
+            found._judge(is_together, count, together if is_together else alone)
+        found.number += 1
+        return is_together, count
+
+    return chunk
+
+
+def test_a_team_that_is_faster_stays_together(judged):
+    chunks = [judged(3e-5, 6e-5) for _ in range(team.EVERY)]
+    assert chunks[:4] == [(True, 64), (False, 16), (True, 64), (True, 10**6)]
+    assert all(together for together, _ in chunks[2:])
+    assert judged(3e-5, 6e-5)[0]
+    assert judged(3e-5, 6e-5) == (False, team.ALONE)  # how fast one is alone is looked at again
+
+
+def test_a_team_that_was_slow_by_accident_is_soon_together_again(judged):
+    for _ in range(2):
+        judged(3e-5, 6e-5)
+    assert judged(1e-3, 6e-5) == (True, 64)
+    assert judged(3e-5, 6e-5) == (False, 64)
+    assert judged(3e-5, 6e-5) == (True, 64)
+    assert judged(3e-5, 6e-5) == (True, 10**6)
+
+
+def test_a_team_that_stays_slow_is_tried_more_and_more_seldom(judged):
+    chunks = [judged(1e-3, 6e-5) for _ in range(2 * team.EVERY)]
+    pauses = [count for together, count in chunks if not together and count > team.ALONE]
+    assert pauses[:4] == [64, 128, 256, 512]
+    assert max(pauses) == int(team.MOST / 6e-5)
+    tried = sum(count for together, count in chunks[1:] if together)
+    assert tried * 1e-3 < 0.2 * sum(pauses) * 6e-5
+
+
 @kernel
 def count_in_turns(signals, me, seen, turns):
     """Two threads write one after the other into the same place; each checks what the other wrote."""

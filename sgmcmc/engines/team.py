@@ -19,9 +19,11 @@ from sgmcmc.threads import borrowed_pool
 __all__ = ["teams"]
 
 NEVER = np.int64(2**62)
-TRIAL = 16  # steps, to see whether a team is faster than one
+ALONE = 16  # steps, to see how fast one is
+TOGETHER = 64  # steps, to see whether a team is faster: to call it together takes as long as eight of them
 EVERY = 32  # chunks, some seconds
 WORTH = 1.25  # who is alone must be so many times as fast to be left alone
+MOST = 5.0  # seconds alone, until a team is tried again
 
 
 def teams(job: Job, chains: list[Chain], size: int) -> list[Team] | None:
@@ -38,7 +40,8 @@ class Team(Group):
     """A chain, a leader who records it, and followers who take the same steps on copies.
 
     Where others use the cores too, followers that wait for their turn hold up the leader, who is then faster alone. The draws are
-    the same, so now and then a few steps are taken alone, and the faster way is kept.
+    the same, so now and then a few steps are taken alone, and a team that is slower pauses. It may have been slow by accident,
+    so the first pause is short, and each one twice as long as the one before.
     """
 
     def __init__(self, job: Job, chain: Chain, size: int) -> None:
@@ -46,33 +49,43 @@ class Team(Group):
         leader, *followers = members(size, self.buffers.parts.sums)
         self.alone, self.buffers = self.buffers, self.buffers._replace(parts=leader)
         self.others = [self._own(chain, parts) for parts in followers]
-        self.number, self.seconds = 0, {True: 0.0, False: np.inf}  # of chunks; a step's together, alone
+        self.number = 0  # of chunks
+        self.seconds_alone, self.is_proven = np.inf, False  # of a step; that a team is not slower
+        self.pause, self.left = TOGETHER, 0  # steps of the next pause, and of this one those that are left
 
     def _own(self, chain: Chain, parts: Parts) -> Buffers:
         return self.job.buffers(chain)._replace(parts=parts, origin=np.zeros_like(chain.origin), sums=np.zeros(3))
 
     def chunk(self) -> int:
-        begin, chain, together = time.perf_counter(), self.chains[0], self._is_better_together()
-        count = self.job.fitting(chain, self.count)
-        if self._is_trial():
-            count = min(count, TRIAL)
+        begin, chain, (together, most) = time.perf_counter(), self.chains[0], self._turn()
+        count = self.job.fitting(chain, min(self.count, most))
         done = self._together(chain, count) if together else self.job.advance(chain, self.alone, count)
-        seconds, before = time.perf_counter() - begin, self.count
+        seconds = time.perf_counter() - begin
         if self.number > 0:  # the first step of all looks for its code, its threads and its memory
-            self.seconds[together] = seconds / max(count, 1)
+            self._judge(together, count, seconds / max(count, 1))
         self.next_count(count, seconds)
-        self.count = max(self.count, before) if self._is_trial() else self.count
         self.number += 1
         return done
 
-    def _is_trial(self) -> bool:
-        """The second and the third chunk, then every so many: one together, one alone."""
-        return self.number % EVERY in (1, 2)
+    def _turn(self) -> tuple[bool, int]:
+        """Whether the next chunk is taken together, and its most steps."""
+        if self.number % EVERY == 1:
+            return False, ALONE
+        if self.left > 0:
+            return False, self.left
+        return True, self.count if self.is_proven else TOGETHER
 
-    def _is_better_together(self) -> bool:
-        if self._is_trial():
-            return self.number % EVERY == 1
-        return self.seconds[True] <= self.seconds[False] * WORTH
+    def _judge(self, together: bool, count: int, seconds: float) -> None:
+        """What follows from `count` steps that took so long each."""
+        if not together:
+            self.seconds_alone, self.left = seconds, max(0, self.left - count)
+            return
+        self.is_proven = seconds <= WORTH * self.seconds_alone
+        if self.is_proven:
+            self.pause = TOGETHER
+        else:
+            self.left = self.pause
+            self.pause = min(2 * self.pause, max(TOGETHER, int(MOST / max(self.seconds_alone, 1e-9))))
 
     def _together(self, chain: Chain, count: int) -> int:
         with borrowed_pool(len(self.others)) as pool:
