@@ -352,13 +352,15 @@ def precision(dtype: Any) -> Any:
 
 def in_precision(value: Any, dtype: DTypeLike) -> Any:
     """A part with its numbers and float arrays in the given precision, recursively; whole numbers stay whole."""
-    kind: Any = np.dtype(dtype).type
-    if isinstance(value, tuple) and hasattr(value, "_make"):
-        return type(value)._make(in_precision(v, dtype) for v in value)
+    return _in_kind(value, np.dtype(dtype).type)
+
+
+def _in_kind(value: Any, kind: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(in_precision(v, dtype) for v in value)
+        inside = [_in_kind(v, kind) for v in value]
+        return type(value)._make(inside) if hasattr(value, "_make") else tuple(inside)
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return np.ascontiguousarray(value, dtype=dtype)
+        return np.ascontiguousarray(value, dtype=kind)
     if isinstance(value, float | np.floating):
         return kind(value)
     return value

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -118,11 +117,10 @@ def sample(
         all_chains = start(sampler, init, seed, settings.chains, settings.dim, settings.dtype)
         kept = as_keep(keep, all_chains[0].state.theta)
         keeping = stack.enter_context(open_keeping(settings, place, kept, all_chains, seed, saved))
-        trace = _run(settings, place, keeping, seed, progress)
+        again = Again(sample, model, sampler, given | {"seed": seed, "threads": threads, "on_divergence": "drop"})
+        trace = _run(settings, place, keeping, seed, progress, again)
     trace.info["minibatch"] = _name(minibatch) if batch_size is not None else None
     trace.info["keep"] = keep if keep is None or isinstance(keep, str) else getattr(keep, "__name__", repr(keep))
-    again = Again(sample, model, sampler, given | {"seed": seed, "threads": threads, "on_divergence": "drop"})
-    trace = replace(trace, parameters=trace.layout, again=again)
     if warn:
         warn_of(trace)
     return trace
@@ -133,7 +131,12 @@ def _name(minibatch: Any) -> str:
 
 
 def _run(
-    settings: Settings, place: Place, keeping: Keeping, seed: int, progress: bool | Callable[[int], None]
+    settings: Settings,
+    place: Place,
+    keeping: Keeping,
+    seed: int,
+    progress: bool | Callable[[int], None],
+    again: Again,
 ) -> Trace:
     job, chains = settings.job(keeping.recorder), keeping.chains
     left = [c for c in chains if c.diverged is None and c.step < job.end]  # all of them, unless the run was resumed
@@ -150,7 +153,7 @@ def _run(
     info = facts(settings, seed, sum(c.step for c in chains) - before, seconds, compiled - begin)
     info |= {"interrupted": interrupted, "threads": threads}
     info |= {"executor": None if place.executor is None else type(place.executor).__name__}
-    return collect(settings, job.plan, chains, keeping.values(), keeping.keep, info)
+    return collect(settings, job.plan, chains, keeping.values(), keeping.keep, info, again)
 
 
 def _tasks(

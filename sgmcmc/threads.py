@@ -32,7 +32,7 @@ def on_own_lines(arrays: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
     pair, given = 128, list(arrays)
     ends = list(itertools.accumulate(-(-a.nbytes // pair) * pair for a in given))
     room = np.empty((ends[-1] if ends else 0) + pair, np.uint8)
-    begin = -room.ctypes.data % pair
+    begin = -room.__array_interface__["data"][0] % pair
     own: list[NDArray[Any]] = []
     for array, first in zip(given, [0, *ends], strict=False):
         own.append(np.ndarray(array.shape, array.dtype, room, begin + first))

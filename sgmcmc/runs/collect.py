@@ -13,7 +13,7 @@ from sgmcmc.engines.recording import Keep, KeepFunction
 from sgmcmc.integrators import State
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.minibatch import FullData, rows_per_step
-from sgmcmc.parameters import Layout, layout_of_model
+from sgmcmc.parameters import Layout
 from sgmcmc.runs.settings import Settings
 from sgmcmc.trace import KeptMoments, Trace
 
@@ -21,7 +21,13 @@ __all__ = ["collect", "facts"]
 
 
 def collect(
-    settings: Settings, plan: Plan, chains: list[Chain], kept: NDArray[Any], keep: Keep, info: dict[str, Any]
+    settings: Settings,
+    plan: Plan,
+    chains: list[Chain],
+    kept: NDArray[Any],
+    keep: Keep,
+    info: dict[str, Any],
+    again: Any,
 ) -> Trace:
     """The draws that all chains have that did not diverge, and the facts of the run."""
     alive = [c for c in chains if c.diverged is None]
@@ -35,11 +41,11 @@ def collect(
         kinetic = np.full(len(alive), np.nan)
     info |= {"chains": [c.number for c in alive]}
     info |= {"diverged": {str(c.number): c.diverged for c in chains if c.diverged is not None}}
-    facts_of_theta = {"parameters": layout_of_model(settings.model, settings.dim), "model": settings.model}
+    facts_of_theta = {"parameters": settings.layout, "model": settings.model}
     named = facts_of_theta if draws.shape[2] == settings.dim else {}
     if isinstance(keep, KeepFunction):
         named = {"parameters": Layout({"kept": (keep.size,)})}
-    return Trace(draws, info, kinetic, configurational, _final(alive), moments=_moments(alive), **named)
+    return Trace(draws, info, kinetic, configurational, _final(alive), moments=_moments(alive), again=again, **named)
 
 
 def _final(alive: list[Chain]) -> dict[str, NDArray[Any]]:

@@ -16,7 +16,7 @@ from sgmcmc import checks
 from sgmcmc.engines.cuda_state import choose_device
 from sgmcmc.engines.recording import Keep, KeepFunction, KeepMoments
 from sgmcmc.minibatch import as_minibatch
-from sgmcmc.parameters import layout_of_model
+from sgmcmc.parameters import Layout, layout_of_model
 from sgmcmc.potentials import PythonPotential, check_model, dim_of, rows_of
 from sgmcmc.runs.settings import Settings
 from sgmcmc.runs.starts import last_step
@@ -35,7 +35,7 @@ def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> S
         )
     checks.one_of("device", given["device"], ("cpu", "cuda", "auto"))
     chosen, why = _device(given["device"], model)
-    dim, n_rows = _check_model(model)
+    dim, n_rows, layout = _check_model(model)
     _check_mapped(model, precision(given["dtype"]))
     clip = given["clip_gradient"]
     settings = Settings(
@@ -47,6 +47,7 @@ def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> S
         thin=checks.integer("thin", given["thin"], 1),
         dim=dim,
         n_rows=n_rows,
+        layout=layout,
         dtype=precision(given["dtype"]),
         on_divergence=checks.one_of("on_divergence", given["on_divergence"], ("raise", "drop")),
         noise=checks.number("gradient_noise", given["gradient_noise"], 0.0, 1e300),
@@ -57,7 +58,7 @@ def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> S
         why=why,
         cores=usable_cores() if given["threads"] is None else checks.integer("threads", given["threads"], 1),
     )
-    settings.plan().step_sizes(settings.first, 1, settings.dtype)  # a user's function: better refused here
+    settings.plan.step_sizes(settings.first, 1, settings.dtype)  # a user's function: better refused here
     return settings
 
 
@@ -72,11 +73,11 @@ def _device(device: str, model: Any) -> tuple[str, str]:
     return choose_device(device)
 
 
-def _check_model(model: Any) -> tuple[int, int]:
+def _check_model(model: Any) -> tuple[int, int, Layout]:
     if not isinstance(model, PythonPotential):
         check_model(model)
-    layout_of_model(model, dim_of(model))  # better refused here than after the run
-    return dim_of(model), rows_of(model)
+    dim = dim_of(model)
+    return dim, rows_of(model), layout_of_model(model, dim)  # better refused here than after the run
 
 
 def _check_mapped(part: Any, kind: Any) -> None:

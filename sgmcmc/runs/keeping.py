@@ -110,7 +110,7 @@ def _begin(
 ) -> None:
     """A checkpoint of the very start comes first: whatever happens later, there is one that fits the files."""
     if saved is not None and checkpoint is not None:
-        restore(saved, checkpoint.known, chains, settings.plan(), file)
+        restore(saved, checkpoint.known, chains, settings.plan, file)
         return
     if checkpoint is not None:
         checkpoint.save_or_fail()

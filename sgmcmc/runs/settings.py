@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from sgmcmc.engines import cpu, crew, packed, python, team
 from sgmcmc.engines.plan import Plan, make_plan
 from sgmcmc.engines.recording import Recorder
 from sgmcmc.minibatch import FullData
+from sgmcmc.parameters import Layout
 from sgmcmc.potentials import PythonPotential, laid_out
 from sgmcmc.samplers import Sampler, in_precision
 
@@ -32,6 +33,7 @@ class Settings:
     chains: int
     dim: int
     n_rows: int
+    layout: Layout  # of θ
     dtype: Any  # np.float32 or np.float64
     rows: Any  # the minibatch rule
     noise: float
@@ -52,7 +54,9 @@ class Settings:
         """How many chains run at the same time."""
         return 1 if self.interpreted else min(self.cores, self.chains)
 
+    @cached_property
     def plan(self) -> Plan:
+        """Which steps there are, and which are kept; made once, at the door. A copy for another process does not have it."""
         return make_plan(self.sampler.schedule, self.draws, self.warmup, self.thin, self.first)
 
     def job(self, recorder: Recorder | None) -> crew.Job:
@@ -65,7 +69,7 @@ class Settings:
             self.sampler.dynamics(self.dim, kind),
             self.model if self.interpreted else self._laid_out(in_precision(self.model, kind)),
             in_precision(cpu.Gradient(self.rows, self.n_rows, weight, self.noise, self.clip), kind),
-            self.plan(),
+            self.plan,
             kind,
             recorder,
         )
