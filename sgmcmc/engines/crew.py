@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from numba.core import config
 from numpy.typing import NDArray
 
 from sgmcmc.checks import any_mapped
@@ -93,9 +94,9 @@ class Job:
     def is_quick(self, dim: int) -> bool:
         """Whether it is known before the first step that one does not take longer than a chunk should.
 
-        A file may be on a slow disk.
+        A file may be on a slow disk, and without its compiler Numba's loops run as Python.
         """
-        return self._foreseen(dim) > 0 and not self._is_mapped
+        return self._foreseen(dim) > 0 and not self._is_mapped and not config.DISABLE_JIT
 
     def _foreseen(self, dim: int) -> int:
         """How many steps a chunk has room for, as far as is known: ours take far less than a µs per number."""
