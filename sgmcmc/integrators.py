@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from sgmcmc import thermostats
 from sgmcmc.dispatch import LOOP, implements, leaf, like, loop, open_function
+from sgmcmc.glide import glide, glides
 from sgmcmc.kinetics import Overdamped, velocity_and_excess
 from sgmcmc.letters import (
     at,
@@ -162,6 +163,11 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     before_flow(scale, dynamics, state, gradient, noise, moment, diffusion)
     learning = thermostats.is_learning(thermostat, moment.step)
     resampling = is_turn(dynamics.resample_momentum, moment.step)
+    if glides(thermostat, kinetics) and not resampling:
+        # G and X have used their normals up: there is room for what it wants to put there.
+        virial = glide(thermostat, kinetics, scale, dynamics, state, moment, learning, floor, noise.p, noise.xi)
+        after_flow(scale, dynamics, state, noise, moment)
+        return virial
     rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h, noise.p)  # the kick has used the normals up
     virial = h - h
     if not (learning or resampling):
@@ -169,6 +175,7 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     for half in range(2 if learning or resampling else 0):  # both need the middle of A: half of it before, half after
         if half == 1 and learning:
             thermostats.learn(thermostat, kinetics, temperature, floor, state, 0.5 * h, 0.5 * h, moment.step)
+            thermostats.note_center(thermostat, dynamics.sigma_theta, sigma_p, state.center)
         if half == 1 and resampling:
             refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
         count_drift(thermostat, h - h, like(h, 1))
@@ -205,6 +212,8 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
         virial += 0.5 * drift(thermostat, kinetics, scale, temperature, theta, p, xi, 0.5 * h)
         if learning and half == 0:
             thermostats.learn(thermostat, kinetics, temperature, floor, state, h - h, flow, moment.step)
+    if learning:
+        thermostats.note_center(thermostat, dynamics.sigma_theta, sigma_p, state.center)
     if dynamics.sigma_theta > 0.0:
         compensate(kinetics, thermostat, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
     after_flow(scale, dynamics, state, noise, moment)

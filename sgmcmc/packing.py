@@ -13,10 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.dispatch import implements, like
+from sgmcmc.glide import glide, glided, learn_from_sinh
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, SymmetricSplitting
-from sgmcmc.kinetics import Overdamped, velocity_and_excess
+from sgmcmc.kinetics import LinearMonomial, Overdamped, end_of_flow, sinh_flow, velocity_and_excess
 from sgmcmc.letters import Units, at, count_drift, drift, drift_compensated, swing, thermalised
-from sgmcmc.thermostats import FixedFriction, PerCoordinate, crosstalk
+from sgmcmc.thermostats import (
+    FixedFriction,
+    PerCoordinate,
+    crosstalk,
+    crosstalk_at,
+    note_center,
+    relax,
+    relaxation,
+    relaxed,
+    sharers,
+)
 
 __all__ = ["LARGEST", "packable", "packed"]
 
@@ -41,8 +52,12 @@ def packed(dynamics: Dynamics, width: int, virial: NDArray[Any]) -> Dynamics:
     scale, thermostat = dynamics.scale, dynamics.thermostat
     if isinstance(scale, Units):
         scale = Units(np.repeat(scale.values, width))
-    kind: Any = PackedPerCoordinate if isinstance(thermostat, PerCoordinate) else PackedFriction
-    return dynamics._replace(scale=scale, thermostat=kind._make((*thermostat, virial, np.ones(2, virial.dtype))))
+    kind: Any = PackedFriction
+    own: tuple[Any, ...] = virial, np.ones(2, virial.dtype)
+    if isinstance(thermostat, PerCoordinate):
+        kind = PackedPerCoordinate
+        own = *thermostat, *own, np.zeros_like(virial), np.full(3, np.nan, virial.dtype)
+    return dynamics._replace(scale=scale, thermostat=kind._make(own))
 
 
 class _PackedFriction(NamedTuple):
@@ -61,6 +76,8 @@ class _PackedPerCoordinate(NamedTuple):
     adaptive: float
     virial: Any
     weights: Any
+    crosstalk: Any  # of every element; two divisions each in every step, if they were not kept
+    relaxation: Any  # the last time over which ξ relaxed, and the two numbers that belong to it
 
 
 class PackedPerCoordinate(_PackedPerCoordinate, PerCoordinate):  # type: ignore[misc]
@@ -76,6 +93,29 @@ def _count_drift(thermostat, kept, share):
 
 for _kind in (PackedFriction, PackedPerCoordinate):
     implements(count_drift, _kind)(_count_drift)
+
+
+@implements(note_center, PackedPerCoordinate)
+def _(thermostat, sigma_theta, sigma_p, center):
+    for i in range(center.size):
+        thermostat.crosstalk[i] = crosstalk_at(thermostat, sigma_theta, sigma_p, center[i])
+
+
+@implements(crosstalk, PackedPerCoordinate)
+def _(thermostat, sigma_theta, sigma_p, center, i):
+    return thermostat.crosstalk[i]
+
+
+@implements(relax, PackedPerCoordinate)
+def _(thermostat, xi, center, normals, dim, sigma_xi, temperature, tau):
+    # Two exponentials, two divisions and a root for what is mostly the same in every step.
+    last = thermostat.relaxation
+    if last[0] != tau:
+        last[0] = tau
+        last[1], last[2] = relaxation(thermostat.gamma / sharers(thermostat, dim), sigma_xi, temperature, tau)
+    decay, spread = last[1], last[2]
+    for i in range(xi.size):
+        xi[i] = relaxed(xi[i], center[i], decay, spread, normals[i])
 
 
 @implements(drift, PackedFriction)
@@ -117,6 +157,23 @@ def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau
         xi[i] += rate * excess
         virial[i] = p[i] * v
     return tau - tau
+
+
+@implements(glide, PackedPerCoordinate, LinearMonomial)
+def _(thermostat, kinetics, scale, dynamics, state, moment, learning, floor, sinh, rest):
+    theta, p, xi, virial, h = state.theta, state.p, state.xi, thermostat.virial, moment.h
+    for i in range(p.size):
+        sinh[i] = sinh_flow(kinetics, p[i], 0.5 * h * xi[i])
+    if learning:
+        learn_from_sinh(thermostat, kinetics, dynamics.temperature, floor, state, moment, sinh)
+        note_center(thermostat, dynamics.sigma_theta, dynamics.sigma_p, state.center)
+    for i in range(p.size):
+        theta[i], xi[i], sinh[i], rest[i], virial[i] = glided(
+            thermostat, kinetics, dynamics, at(scale, i), h, theta[i], p[i], xi[i], thermostat.crosstalk[i], sinh[i]
+        )
+    for i in range(p.size):
+        p[i] = end_of_flow(kinetics, p[i], sinh[i], rest[i])
+    return h - h
 
 
 @implements(swing, PackedFriction)

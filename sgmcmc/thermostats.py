@@ -144,7 +144,7 @@ def learn(thermostat, kinetics, temperature, floor, state, back, ahead, step):
     """
 
 
-@open_function(inline=False, fastmath=LOOP, apart=True)
+@open_function(fastmath=LOOP, apart=True)
 def relax(thermostat, xi, center, normals, dim, sigma_xi, temperature, tau):
     """The exact Ornstein–Uhlenbeck step of ξ over a time tau: rate σ_ξ/v, variance vT, v = γ/sharers."""
 
@@ -180,14 +180,30 @@ def _(thermostat, sigma_theta, sigma_p, center, i):
     return sigma_theta - sigma_theta
 
 
+@leaf
+def crosstalk_at(thermostat, sigma_theta, sigma_p, center):
+    """`crosstalk` where the centre is at this number."""
+    return thermostat.adaptive * min(max(sigma_theta * found_noise(center, sigma_p), -0.5), 0.5)
+
+
 @implements(crosstalk, PerCoordinate)
 def _(thermostat, sigma_theta, sigma_p, center, i):
-    return thermostat.adaptive * min(max(sigma_theta * found_noise(center[i], sigma_p), -0.5), 0.5)
+    return crosstalk_at(thermostat, sigma_theta, sigma_p, center[i])
 
 
 @implements(crosstalk, PerChain)
 def _(thermostat, sigma_theta, sigma_p, center, i):
-    return thermostat.adaptive * min(max(sigma_theta * found_noise(center[0], sigma_p), -0.5), 0.5)
+    return crosstalk_at(thermostat, sigma_theta, sigma_p, center[0])
+
+
+@open_function
+def note_center(thermostat, sigma_theta, sigma_p, center):
+    """Called where a run begins and where the centre has been learnt, for thermostats that keep what follows from it."""
+
+
+@implements(note_center)
+def _(thermostat, sigma_theta, sigma_p, center):
+    return None
 
 
 @open_function
@@ -261,13 +277,19 @@ def _bounded(x):
 
 @implements(power_and_bend, LinearMonomial)
 def _(kinetics, p, friction, center, bend, temperature, back, ahead):
+    t = tanh(0.5 * kinetics.softening * (1.0 / kinetics.mass) * p)
+    return power_and_bend_of_tanh(kinetics, t * t, 1.0 - t * t, friction, center, bend, temperature, back, ahead)
+
+
+@leaf
+def power_and_bend_of_tanh(kinetics, z, complement, friction, center, bend, temperature, back, ahead):
+    """`power_and_bend` for a = 1, given z and 1 − z."""
     inverse = 1.0 / kinetics.mass
     k = 0.5 * kinetics.softening * inverse
-    t = tanh(k * p)
-    z, width = t * t, kick_width(center, temperature, back, ahead)
+    width = kick_width(center, temperature, back, ahead)
     small = width < 0.03
     grown, shrunk = _bounded(2.0 * friction * back * k * inverse), _bounded(-2.0 * friction * ahead * k * inverse)
-    at_end = 1.0 / ((1.0 - z) + exp_of_ordinary(shrunk) * z)  # cosh²y here over cosh²y where the flow ends
+    at_end = 1.0 / (complement + exp_of_ordinary(shrunk) * z)  # cosh²y here over cosh²y where the flow ends
     rise = expm1_of_ordinary(grown) - expm1_of_ordinary(shrunk)
     one = like(width, 1)
     span = one if small else back + ahead  # 0 in schemes without a flow, whose width is 0
@@ -275,9 +297,9 @@ def _(kinetics, p, friction, center, bend, temperature, back, ahead):
     w = one if small else (width if width * k < 20.0 else 20.0 / k)
     e = expm1_of_ordinary(_bounded(2.0 * k * w))
     sinh_squared = 0.25 * e * e / (1.0 + e)
-    brought = log1p_of_ordinary(sinh_squared * (1.0 - z) * at_end) * (2.0 / kinetics.softening) / (w * w)
+    brought = log1p_of_ordinary(sinh_squared * complement * at_end) * (2.0 / kinetics.softening) / (w * w)
     power = friction * z * inverse * inverse if small else lost
-    return power, (k * inverse * (1.0 - z) if small else brought) if ahead > 0.0 or small else bend
+    return power, (k * inverse * complement if small else brought) if ahead > 0.0 or small else bend
 
 
 @implements(relax, FixedFriction)
@@ -355,13 +377,24 @@ def _(thermostat, kinetics, temperature, floor, state, back, ahead, step):
     follow(state, 0, powers / n, bends / n, temperature, floor, gain)
 
 
+@leaf
+def relaxation(v, sigma_xi, temperature, tau):
+    """(what is left of ξ − μ after a time tau, the size of the noise that has come in its place)."""
+    rate = sigma_xi * tau / v
+    return exp(-rate), math.sqrt(-v * temperature * expm1(-2.0 * rate))
+
+
 @implements(relax, _NoseHoover)
 def _(thermostat, xi, center, normals, dim, sigma_xi, temperature, tau):
-    v = thermostat.gamma / sharers(thermostat, dim)
-    decay = exp(-sigma_xi * tau / v)
-    spread = math.sqrt(-v * temperature * expm1(-2.0 * sigma_xi * tau / v))
+    decay, spread = relaxation(thermostat.gamma / sharers(thermostat, dim), sigma_xi, temperature, tau)
     for i in range(xi.size):
-        xi[i] = center[i] + decay * (xi[i] - center[i]) + spread * normals[i]
+        xi[i] = relaxed(xi[i], center[i], decay, spread, normals[i])
+
+
+@leaf
+def relaxed(xi, center, decay, spread, normal):
+    """μ + decay (ξ − μ) + spread n."""
+    return center + decay * (xi - center) + spread * normal
 
 
 @implements(resample, _NoseHoover)

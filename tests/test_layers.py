@@ -22,6 +22,7 @@ LAYERS = [
     {"kinetics", "priors", "schedules"},
     {"thermostats"},
     {"letters", "minibatch", "potentials"},
+    {"glide"},
     {"integrators"},
     {"packing", "update"},
     {"spread"},

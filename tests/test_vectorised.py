@@ -11,6 +11,8 @@ from llvmlite import binding
 
 import sgmcmc as sg
 from sgmcmc.dispatch import LOOP
+from sgmcmc.glide import glide
+from sgmcmc.integrators import Moment
 from sgmcmc.kinetics import as_linear, as_root
 from sgmcmc.letters import begin_diffusion, drift_compensated, end_diffusion, kick, rub, swing
 from sgmcmc.linking import KernelCompiler
@@ -49,6 +51,11 @@ def learn_only(dynamics, kinetics, state, normals, h):
     learn(dynamics.thermostat, kinetics, h, h, state, h, h, 7)
 
 
+def glide_only(dynamics, kinetics, state, normals, h):
+    moment = Moment(8, h, h, 0)
+    glide(dynamics.thermostat, kinetics, dynamics.scale, dynamics, state, moment, False, h, normals, state.bend)
+
+
 def unscaled(kinetics):
     return kinetics
 
@@ -56,6 +63,7 @@ def unscaled(kinetics):
 # function, sampler, form of the kinetics, least numbers of vector divisions (in single and double precision, if they differ) and
 # square roots
 CASES = {
+    "a = 1, B A B": (glide_only, LINEAR, as_linear, (3, 4), 2),  # nobody asks for Σ p K'(p), so its logarithm is gone
     "a = 1, learning": (learn_only, LINEAR, as_linear, 3, 1),
     "a = 2, learning": (learn_only, ROOT, as_root, 5, 5),
     "a = 1, friction": (rub_only, LINEAR, as_linear, (1, 2), 1),  # the logarithm divides in double precision only

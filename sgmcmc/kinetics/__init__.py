@@ -32,7 +32,10 @@ from sgmcmc.kinetics.special_forms import (
     LinearMonomial,
     RootMonomial,
     asinh_flow,
+    end_of_flow,
+    second_flow,
     sinh_flow,
+    velocity_after_flow,
 )
 from sgmcmc.kinetics.tabulated import Tabulated, with_momentum_law
 
@@ -52,15 +55,18 @@ __all__ = [
     "bounded_inverse_mass",
     "curvature",
     "draw",
+    "end_of_flow",
     "energy",
     "fill_momenta",
     "friction_flow",
     "halfway",
     "inverse_mass",
     "log_normaliser",
+    "second_flow",
     "shape_of",
     "sinh_flow",
     "velocity",
+    "velocity_after_flow",
     "velocity_and_excess",
     "with_momentum_law",
 ]

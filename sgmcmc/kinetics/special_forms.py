@@ -31,7 +31,10 @@ __all__ = [
     "LinearMonomial",
     "RootMonomial",
     "asinh_flow",
+    "end_of_flow",
+    "second_flow",
     "sinh_flow",
+    "velocity_after_flow",
 ]
 
 
@@ -172,9 +175,37 @@ def sinh_flow(kinetics: Any, p: Any, rate_time: Any) -> Any:
 @leaf
 def asinh_flow(kinetics: Any, p: Any, rate_time: Any, w: Any) -> Any:
     """p after the flow, the second half of the formula."""
-    k, _y, _cut, rest = _parts_of_flow(kinetics, p, rate_time)
+    _k, _y, _cut, rest = _parts_of_flow(kinetics, p, rate_time)
+    return end_of_flow(kinetics, p, w, rest)
+
+
+@leaf
+def end_of_flow(kinetics: Any, p: Any, w: Any, rest: Any) -> Any:
+    """The p of this sign that belongs to w and the rest of z."""
+    k = 0.5 * kinetics.softening * (1.0 / kinetics.mass)
     y = (rest + asinh_of_ordinary(w)) * (1.0 / k)
     return -y if p < 0.0 else y
+
+
+@leaf
+def velocity_after_flow(kinetics: Any, p: Any, rate_time: Any, w: Any, temperature: Any) -> Any:
+    """(K', K'² − T K'', p K') after the flow, for what w is then: tanh y = w/√(1 + w²), and 1 − tanh²y = 1/(1 + w²)."""
+    k, _y, _cut, rest = _parts_of_flow(kinetics, p, rate_time)
+    inverse = 1.0 / kinetics.mass
+    root = 1.0 / np.sqrt(1.0 + w * w)
+    v = w * root * inverse
+    excess = v * v - temperature * k * inverse * (root * root)
+    virial = (rest + asinh_of_ordinary(w)) * (1.0 / k) * v
+    return -v if p < 0.0 else v, excess, virial
+
+
+@leaf
+def second_flow(kinetics: Any, p: Any, rate_time: Any, more: Any, w: Any) -> Any:
+    """(w, the rest of z) after another flow, fτ = more, that goes on where the first from p ended, with w."""
+    k, y, cut, _rest = _parts_of_flow(kinetics, p, rate_time)
+    z = (y - rate_time * (k * (1.0 / kinetics.mass))) - more * (k * (1.0 / kinetics.mass))
+    longer = like(z, 40.0) if z > 40.0 else z
+    return w * _decay(longer - cut), z - longer
 
 
 @implements(friction_flow, LinearMonomial)
