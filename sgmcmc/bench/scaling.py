@@ -56,7 +56,7 @@ def _batches(quick: bool) -> list[dict[str, Any]]:
 def _chains(quick: bool) -> list[dict[str, Any]]:
     found = []
     for chains in (1, 16) if quick else (1, 4, 16, 64, 256, 1024, 4096, 10_000):
-        steps = 1000 if quick else 50_000 if chains < 64 else 4000  # few chains would be done in no time
+        steps = 1000 if quick else min(50_000, max(4000, 4_000_000 // chains))  # few chains would be done in no time
         found += _both("chains", chains, problem="wells", chains=chains, steps=steps)
     return found
 
