@@ -78,7 +78,8 @@ def error(function, h, step, dtype):
 def test_b_a_b_in_one_go_is_that_of_its_letters(step, h, dtype):
     theta, p, xi, center, virial = error(in_one_go, h, step, dtype)
     # Measured at most 3.6 for θ (letter by letter 2.9) and 3.3 for p; at h = 2 9.0 (5.2), as long flows multiply what was off.
-    if step != LEARNS or (dtype is np.float32 and h < 0.5):  # else θ is as far off as the centre, in whose measure it moves
+    # A learning step moves θ by the new centre, and is as far off as that is.
+    if step != LEARNS or (dtype is np.float32 and h < 0.5):
         assert theta < 4.5
     assert p < (4.0 if h < 0.5 else 12.0)
     assert xi < 8.0

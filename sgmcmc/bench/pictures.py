@@ -47,7 +47,7 @@ def _colour(name: str) -> str:
 
 def _plain(value: float) -> str:
     """A number without powers of ten."""
-    return f"{value:.2g}" if value < 100 else f"{value:,.0f}"
+    return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"  # 99.6 would be 1e+02
 
 
 def _panels(rows: list[Row], key: Callable[[Row], str], width: float, height: float) -> Any:
