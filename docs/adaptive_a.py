@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 ROWS = HERE / "adaptive-a.csv"
 VALUES, SEEDS = (1.0, 1.5, 2.0), (1, 2, 3, 4, 5)
 CHAINS, ROUNDS, STEPS, DRAWS, THIN = 12, 12, 2000, 500, 40
-OF_EDGE = 0.3  # the step, in units of the longest stable one
+OF_EDGE = 0.15  # the step, in units of the longest stable one
 
 
 def measured(target: Target) -> list[dict[str, Any]]:

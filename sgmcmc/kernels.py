@@ -125,9 +125,8 @@ class ContentCache:
         arguments = getattr(sig, "args", sig)  # Numba hands over a tuple of types, or a signature
         for part in (_describe(arguments), codegen.magic_tuple(), self._py_func.__qualname__):
             digest.update(repr(part).encode())
-        foreign = _foreign()
         for cls in sorted({c for t in arguments for c in _classes(t)}, key=_name):
-            digest.update(implementations_fingerprint(cls, foreign))
+            digest.update(implementations_fingerprint(cls))
         return digest.hexdigest()
 
 
@@ -219,29 +218,24 @@ def _classes(numba_type: Any) -> Iterator[type]:
             yield from _classes(member)
 
 
-def implementations_fingerprint(cls: type, foreign: list[Form] | None = None) -> bytes:
+def implementations_fingerprint(cls: type) -> bytes:
     """A digest of what a class means to every open function, as far as that is not said in this package."""
     digest = hashlib.sha256(_name(cls).encode())
     digest.update(repr(getattr(cls, "_fields", ())).encode())
-    for name, kind, key, implementation in _foreign() if foreign is None else foreign:
+    for name, kind, key, implementation in _foreign():
         if any(base in cls.__mro__ for base in key):
             digest.update(f"{name} {kind} {[_name(c) for c in key]}".encode())
             digest.update(fingerprint(implementation))
     return digest.digest()
 
 
-Form = tuple[str, str, tuple[type, ...], Callable[..., Any]]  # function, kind, types, implementation
-
-
-def _foreign() -> list[Form]:
-    """All that is implemented outside of this package."""
-    return [
-        (function.__name__, kind, key, implementation)
-        for function in open_functions()
-        if not all(map(_in_package, (*function.implementations.values(), *function.device_forms.values())))
-        for kind, key, implementation in _forms(function)
-        if not _in_package(implementation)
-    ]
+def _foreign() -> Iterator[tuple[str, str, tuple[type, ...], Callable[..., Any]]]:
+    """All that is implemented outside of this package: function, kind, types and implementation."""
+    for function in open_functions():
+        if not all(map(_in_package, (*function.implementations.values(), *function.device_forms.values()))):
+            for kind, key, implementation in _forms(function):
+                if not _in_package(implementation):
+                    yield function.__name__, kind, key, implementation
 
 
 def _forms(function: OpenFunction) -> Iterator[tuple[str, tuple[type, ...], Callable[..., Any]]]:
