@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from targets import NAMES, TARGETS, Target
+from targets import NAMES, TARGETS, Target, kept
 
 import sgmcmc as sg
 from sgmcmc.bias.stability import longest_step
@@ -82,13 +82,7 @@ def write(table: pd.DataFrame) -> None:
 
 def main() -> None:
     for name in sys.argv[1:] if len(sys.argv) > 1 else list(TARGETS):
-        rows = pd.DataFrame(measured(TARGETS[name]()))
-        rows.insert(0, "target", name)
-        before = pd.read_csv(ROWS, dtype={"a": str}) if ROWS.exists() else None
-        table = rows if before is None else pd.concat([before[before["target"] != name], rows], ignore_index=True)
-        table.to_csv(ROWS, index=False)
-        write(table)
-        print(rows.to_string(), flush=True)
+        write(kept(ROWS, name, measured(TARGETS[name]())))
 
 
 if __name__ == "__main__":

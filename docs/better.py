@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from targets import NAMES, TARGETS, Target
+from targets import NAMES, TARGETS, Target, kept
 
 import sgmcmc as sg
 from sgmcmc import diagnostics
@@ -103,10 +103,10 @@ def write(table: pd.DataFrame) -> None:
     ]
     for target in (t for t in NAMES if t in set(table["target"])):
         own = table[table["target"] == target]
-        least = own.groupby("sampler")["error"].mean().min()
+        best = own.groupby("sampler")["error"].mean().idxmin()
         for name in CONTESTANTS:
             rows = own[own["sampler"] == name]
-            error, mark = rows["error"], "**" if rows["error"].mean() == least else ""
+            error, mark = rows["error"], "**" if name == best else ""
             spread = error.std() / np.sqrt(len(error))
             lines.append(
                 f"| {NAMES[target]} | {name} | {mark}{error.mean():.3g}{mark} ± {spread:.1g} | {rows['ESS'].mean():.3g} |"
@@ -118,13 +118,7 @@ def write(table: pd.DataFrame) -> None:
 
 def main() -> None:
     for name in sys.argv[1:] if len(sys.argv) > 1 else list(TARGETS):
-        rows = pd.DataFrame(measured(TARGETS[name]()))
-        rows.insert(0, "target", name)
-        before = pd.read_csv(ROWS) if ROWS.exists() else None
-        table = rows if before is None else pd.concat([before[before["target"] != name], rows], ignore_index=True)
-        table.to_csv(ROWS, index=False)
-        write(table)
-        print(rows.to_string(), flush=True)
+        write(kept(ROWS, name, measured(TARGETS[name]())))
 
 
 if __name__ == "__main__":

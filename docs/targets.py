@@ -1,11 +1,13 @@
-"""Targets whose truth is known, for the scripts beside this file: what they are, and how far draws are off."""
+"""Targets whose truth is known, for the scripts beside this file: what they are, how far draws are off, and the tables kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 import sgmcmc as sg
 from sgmcmc import datasets
@@ -73,3 +75,15 @@ TARGETS: dict[str, Callable[[], Target]] = {
 NAMES = {"wells": "five wells, gradient noise", "mixture": "mixture in 100 dimensions"} | {
     letter: f"logistic regression, {name}" for letter, name in DATA.items()
 }
+
+
+def kept(file: Path, name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """The table of all targets so far, with these rows in place of what there was of this one."""
+    new = pd.DataFrame(rows)
+    new.insert(0, "target", name)
+    print(new.to_string(), flush=True)
+    if file.exists():
+        before = pd.read_csv(file, dtype={"a": str})
+        new = pd.concat([before[before["target"] != name], new], ignore_index=True)
+    new.to_csv(file, index=False)
+    return new
