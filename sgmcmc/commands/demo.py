@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["declare"]
 
 _DEMO_THIN = 50
-_FIRST_RUN = "The first run compiles each sampler for some seconds; the next ones find them on disk."
+_FIRST_RUN = "A sampler that did not come compiled takes some seconds the first time; after that it is found on disk."
 
 
 _LESSON = """\
