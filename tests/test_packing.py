@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numba
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from sgmcmc.kernels import kernel
 from sgmcmc.packing import LARGEST, packable
 from sgmcmc.potentials import fill_gradients, full_gradient, scratch_rows
 from sgmcmc.rng import NOISE_P, Lanes, fill_normals, stream
+from sgmcmc.runs.starts import start
 from sgmcmc.samplers import in_precision
 
 MIXTURE = sg.models.GaussianMixture([[0.0, 0.0], [2.0, 2.0], [-2.0, 1.0]], [0.7, 0.5, 1.0], [0.5, 0.3, 0.2])
@@ -206,3 +209,12 @@ def test_a_run_in_several_chunks_is_compiled_for_once(monkeypatch):
     sg.sample(sg.models.FiveWell(), sg.SGLD(0.0123), 7, warmup=0, chains=3, progress=False, seed=1, clip_gradient=50.0)
     assert several <= before + 1
     assert len(packed.run_pack.signatures) == several
+
+
+def test_a_chain_of_a_herd_sees_its_row_and_can_be_copied():
+    chain = start(sg.SGNHT(0.1), np.arange(6.0).reshape(3, 2), 1, 3, 2, np.float64)[1]
+    twin = copy.copy(chain)
+    assert twin.state.theta.tolist() == chain.state.theta.tolist() == [2.0, 3.0]
+    assert np.shares_memory(twin.state.theta, chain.herd.states.theta)
+    assert int(chain.stream.chain) == 1
+    assert not hasattr(chain, "no_such_thing")

@@ -36,7 +36,7 @@ class Herd:
 
 
 class Herded(Chain):
-    """A chain of a herd before its first step."""
+    """A chain of a herd; made before its first step."""
 
     def __init__(self, herd: Herd, place: int, keys: Stream, out: NDArray[Any], fresh: bool) -> None:
         self.herd, self.place, self.keys = herd, place, keys
@@ -44,15 +44,16 @@ class Herded(Chain):
 
     def __getattr__(self, name: str) -> Any:
         """The chain's own arrays; what is asked for once stays."""
-        herd, i = self.herd, self.place
         if name == "state":
-            value: Any = State(*(array[i] for array in herd.states))
+            value: Any = State(*(array[self.place] for array in self.herd.states))
         elif name == "stream":
             value = self.keys._replace(chain=np.uint32(self.number))
-        elif name in ("origin", "sums"):
-            value = {"origin": herd.origins, "sums": herd.sums}[name][i]
+        elif name == "origin":
+            value = self.herd.origins[self.place]
+        elif name == "sums":
+            value = self.herd.sums[self.place]
         else:
-            raise AttributeError(name)
+            raise AttributeError(name)  # without a look at `herd`, which a copy in the making does not have yet
         setattr(self, name, value)
         return value
 
