@@ -67,7 +67,7 @@ class Dynamics(NamedTuple):
     kinetics: Any
     thermostat: Any
     integrator: Any
-    scale: Any  # a number, or letters.Units
+    scale: Any  # a number, letters.Units, or frames.Frame
     sigma_theta: float
     sigma_p: float
     sigma_xi: float

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.dispatch import implements, like
+from sgmcmc.frames import Frame
 from sgmcmc.glide import glide, glided, learn_from_sinh
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, SymmetricSplitting
 from sgmcmc.kinetics import LinearMonomial, Overdamped, end_of_flow, sinh_flow, velocity_and_excess
@@ -44,7 +45,7 @@ def packable(dynamics: Dynamics, dim: int) -> bool:
     elementwise = type(dynamics.thermostat) in (FixedFriction, PerCoordinate)
     by_letters = type(dynamics.integrator) in (SymmetricSplitting, BAOAB)
     overdamped = type(dynamics.integrator) is Euler and isinstance(dynamics.kinetics, Overdamped)
-    return dim <= LARGEST and elementwise and (by_letters or overdamped)
+    return dim <= LARGEST and elementwise and not isinstance(dynamics.scale, Frame) and (by_letters or overdamped)
 
 
 def packed(dynamics: Dynamics, width: int, virial: NDArray[Any]) -> Dynamics:

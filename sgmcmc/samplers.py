@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from sgmcmc import checks
 from sgmcmc.device import step as device_step
+from sgmcmc.frames import Frame
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, Noise, State, SymmetricSplitting
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, curvature, with_momentum_law
 from sgmcmc.letters import Units
@@ -51,7 +52,8 @@ class Sampler:
     integrator : a value of `sgmcmc.integrators`; None is BAOAB for Gaussian kinetics, SymmetricSplitting otherwise.
     sigma_theta, sigma_p, sigma_xi : diffusion of θ, p and ξ; each brings its own drift, so that the law stays right.
     temperature : T; the target is exp(−U/T).
-    scale : a number, or an array with one entry per coordinate: the chain runs in θ/scale (diagonal preconditioning).
+    scale : a number, or an array with one entry per coordinate: the chain runs in θ/scale (diagonal preconditioning); or a
+        square matrix S: it runs in S⁻¹θ, for posteriors whose coordinates depend on each other (2 d² products a step).
     noise_estimate : B̂, the diffusion that gradient noise brings by itself (h/2 times its variance); so much less is injected.
     resample_momentum, resample_thermostat : draw p, ξ afresh from their invariant laws every so many steps; None is never.
     """
@@ -162,15 +164,15 @@ class Sampler:
 
     def dynamics(self, dim: int, dtype: DTypeLike = np.float64) -> Dynamics:
         """The parts and numbers of this sampler in the precision of a run, for `dim` coordinates."""
-        if isinstance(self.scale, np.ndarray) and self.scale.shape != (dim,):
+        if isinstance(self.scale, np.ndarray) and self.scale.shape not in ((dim,), (dim, dim)):
             raise ValueError(
-                f"scale has {self.scale.size} entries; give one number, or one for each of {dim} coordinates"
+                f"scale has shape {self.scale.shape}; give one number, one for each of {dim} coordinates, or a matrix"
             )
         value = Dynamics(
             self._kinetics_with_law,
             self.thermostat,
             self.integrator,
-            Units(self.scale) if isinstance(self.scale, np.ndarray) else self.scale,
+            _seen_by_kernels(self.scale),
             self.sigma_theta,
             self.sigma_p,
             self.sigma_xi,
@@ -387,10 +389,29 @@ def _part(name: str, value: Any, default: Any) -> Any:
 
 def _scale(value: Any) -> Any:
     array = checks.finite_array("scale", value)
+    if array.ndim == 2 and array.shape[0] == array.shape[1] > 0:
+        return _matrix(array)
     if array.ndim > 1 or not (array > 0.0).all():
         came = f"={value!r}" if array.ndim == 0 else f" of shape {array.shape} goes down to {array.min(initial=1.0):g}"
-        raise ValueError(f"scale{came}; give one number above 0, or a 1-D array of them")
+        raise ValueError(f"scale{came}; give one number above 0, a 1-D array of them, or a square matrix")
     return float(array) if array.ndim == 0 else array.copy()  # the caller may go on using the array
+
+
+def _matrix(array: NDArray[Any]) -> NDArray[Any]:
+    """A matrix that can be inverted, in float64."""
+    widths = np.linalg.svd(array, compute_uv=False)
+    if not widths[-1] > 1e-12 * widths[0]:
+        raise ValueError(
+            f"scale of shape {array.shape} has singular values from {widths[0]:.3g} down to {widths[-1]:.3g}, so that some "
+            "directions are not moved in; give a matrix that can be inverted, such as a Cholesky factor of a covariance"
+        )
+    return array.copy()
+
+
+def _seen_by_kernels(scale: Any) -> Any:
+    if not isinstance(scale, np.ndarray):
+        return scale
+    return Units(scale) if scale.ndim == 1 else Frame(scale, np.ascontiguousarray(scale.T))
 
 
 def _same(one: Any, two: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sgmcmc.frames import Frame
 from sgmcmc.integrators import Dynamics
 from sgmcmc.kernels import kernel
 from sgmcmc.moments import accumulate
@@ -26,8 +27,8 @@ LONG = 1 << 17  # coordinates: 0.3 ms for the cheapest sampler on one thread; to
 
 
 def is_long(dynamics: Dynamics, dim: int) -> bool:
-    """Whether the update of a chain can be spread, and is worth it. One ξ for all needs sums over all: not here."""
-    return dim >= LONG and not isinstance(dynamics.thermostat, PerChain)
+    """Whether the update of a chain can be spread, and is worth it. One ξ, or a frame, needs sums over all: not here."""
+    return dim >= LONG and not isinstance(dynamics.thermostat, PerChain) and not isinstance(dynamics.scale, Frame)
 
 
 @kernel

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.dispatch import loop
+from sgmcmc.dispatch import LOOP, implements, like, loop, open_function
+from sgmcmc.frames import Frame, NoiseInFrame, add_product, in_frame, turn
 from sgmcmc.integrators import Dynamics, Moment, Noise, State, advance, is_turn
 from sgmcmc.kernels import kernel
 from sgmcmc.kinetics import Overdamped, as_linear, as_root, shape_of
@@ -29,16 +30,18 @@ BLOCK = 512  # coordinates: six arrays of 512 doubles are 24 KiB, three quarters
 NORMALS = 2048  # how many normals of each kind are drawn at once for a short vector
 
 
-def noise_buffers(dynamics: Dynamics, dim: int, dtype: Any) -> Noise:
-    """Room for normals, shaped (steps, coordinates). One ξ for a whole chain needs the whole chain in one block."""
-    width = dim if dim <= BLOCK or isinstance(dynamics.thermostat, PerChain) else BLOCK
+def noise_buffers(dynamics: Dynamics, dim: int, dtype: Any) -> Noise | NoiseInFrame:
+    """Room for normals, shaped (steps, coordinates). One ξ, or a frame, for a whole chain needs all of it in one block."""
+    framed = isinstance(dynamics.scale, Frame)
+    width = dim if dim <= BLOCK or framed or isinstance(dynamics.thermostat, PerChain) else BLOCK
     steps = max(1, min(256, NORMALS // width)) if width == dim else 1
     momentum = 0 if isinstance(dynamics.kinetics, Overdamped) else width
 
     def zeros(n: int) -> NDArray[Any]:
         return np.zeros((steps, n), dtype)
 
-    return Noise(zeros(momentum), zeros(width), zeros(min(width, variables(dynamics.thermostat, dim))))
+    noise = Noise(zeros(momentum), zeros(width), zeros(min(width, variables(dynamics.thermostat, dim))))
+    return in_frame(noise, dim, dtype) if framed else noise
 
 
 @loop
@@ -69,6 +72,30 @@ def advance_block(dynamics, scale, state, gradient, noise, stream, moment):
     return advance(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment)
 
 
+@open_function(fastmath=LOOP)
+def move(scale, dynamics, state, gradient, noise, row, stream, moment):
+    """A step of a chain that is one block, with the normals in `row` of the buffers."""
+
+
+@implements(move)
+def _(scale, dynamics, state, gradient, noise, row, stream, moment):
+    own = Noise(noise.p[row], noise.theta[row], noise.xi[row])
+    return advance_block(dynamics, scale, state, gradient, own, stream, moment)
+
+
+@implements(move, Frame)
+def _(scale, dynamics, state, gradient, noise, row, stream, moment):
+    moved = noise.moved  # by the step, from 0
+    for i in range(moved.size):
+        moved[i] = like(moved[0], 0)
+    turn(scale.axes, gradient, noise.slope)
+    framed = State(moved, state.p, state.xi, state.center, state.loss, state.bend, state.pending)
+    own = Noise(noise.p[row], noise.theta[row], noise.xi[row])
+    virial = advance_block(dynamics, scale, framed, noise.slope, own, stream, moment)
+    add_product(scale.transposed, moved, state.theta)
+    return virial
+
+
 @loop(inline=True)
 def update(dynamics, state, gradient, noise, row, stream, step, before, h):
     """One step of a chain, given the gradient at state.theta, in place. Gives back Σ p K'(p).
@@ -77,8 +104,7 @@ def update(dynamics, state, gradient, noise, row, stream, step, before, h):
     """
     dim, width = state.theta.size, noise.theta.shape[1]
     if width == dim:
-        own = Noise(noise.p[row], noise.theta[row], noise.xi[row])
-        return advance_block(dynamics, dynamics.scale, state, gradient, own, stream, Moment(step, before, h, 0))
+        return move(dynamics.scale, dynamics, state, gradient, noise, row, stream, Moment(step, before, h, 0))
     return update_blocks(dynamics, state, gradient, noise, stream, step, before, h, 0, dim)
 
 

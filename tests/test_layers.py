@@ -24,6 +24,7 @@ LAYERS = [
     {"letters", "minibatch", "potentials"},
     {"glide"},
     {"integrators"},
+    {"frames"},
     {"packing", "update"},
     {"spread"},
     {"device"},

@@ -24,12 +24,12 @@ def gradient_noise(trace: Any, model: Any, again: Again | None) -> list[Finding]
         why = "The trace does not know its sampler and model, or its step size changes; make it by sample with a constant one."
         return [Finding("gradient noise B̂, largest", math.nan, math.nan, math.nan, "unknown", why)]
     variance, sampler = _variance(trace, model, again), again.sampler
-    B = 0.5 * again.step_size * variance * np.broadcast_to(sampler.scale, variance.shape) ** 2
+    B = 0.5 * again.step_size * variance
     worst = int(np.argmax(B))
     if B[worst] == 0.0:
         return [Finding("gradient noise B̂, largest", 0.0, 0.0, 0.0, "good", "Gradients are exact.")]
     said = (
-        f"At {name_of(trace, worst)} minibatches bring a diffusion of {B[worst]:.3g}; a batch twice as large, or a step half "
+        f"At {_named(trace, sampler, worst)} minibatches bring a diffusion of {B[worst]:.3g}; a batch twice as large, or a step half "
         "as long, halves it."
     )
     found = Finding("gradient noise B̂, largest", float(B[worst]), math.nan, math.nan, "good", said)
@@ -37,13 +37,21 @@ def gradient_noise(trace: Any, model: Any, again: Again | None) -> list[Finding]
 
 
 def _variance(trace: Any, model: Any, again: Again) -> Any:
+    """Of the gradient in the chain's units."""
     theta = np.asarray(trace.draws, np.float64).mean(axis=(0, 1))
-    added = np.full(theta.size, 2.0 * float(again.options["gradient_noise"]))
+    scale = again.sampler.scale
+    squares = (scale**2).sum(axis=0) if np.ndim(scale) == 2 else np.broadcast_to(scale, theta.shape) ** 2
+    added = 2.0 * float(again.options["gradient_noise"]) * squares
     size = again.options["batch_size"]
     if size is None:
         return added
     kind = again.options["minibatch"]
-    return added + noise_variance(model, theta, size, kind if isinstance(kind, str) else "blocks")
+    return added + noise_variance(model, theta, size, kind if isinstance(kind, str) else "blocks", scale=scale)
+
+
+def _named(trace: Any, sampler: Any, k: int) -> str:
+    """The coordinate in whose units the noise is: one of θ, or of S⁻¹θ."""
+    return f"column {k} of scale" if np.ndim(sampler.scale) == 2 else name_of(trace, k)
 
 
 def _ratio(B: float, sampler: Any) -> Finding:

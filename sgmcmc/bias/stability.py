@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sgmcmc.bias.again import Again
 from sgmcmc.bias.finding import Finding
 from sgmcmc.bias.gradients import gradient_at, some_rows
+from sgmcmc.frames import from_units, slope_in_units
 from sgmcmc.integrators import Euler
 from sgmcmc.kinetics import Overdamped, curvature
 
@@ -34,7 +35,7 @@ def stability(trace: Any, model: Any, again: Again | None) -> Finding:
         return Finding(name, math.nan, math.nan, math.nan, "unknown", why)
     flat = trace.draws.reshape(-1, trace.dim)
     points = [np.asarray(flat[i], np.float64) for i in np.linspace(0, len(flat) - 1, POINTS).astype(int)]
-    rows, scale = some_rows(model, MOST_ROWS), np.broadcast_to(again.sampler.scale, trace.dim)
+    rows, scale = some_rows(model, MOST_ROWS), again.sampler.scale
     steepest = max(largest_curvature(lambda x: gradient_at(model, x, rows), point, scale) for point in points)
     if not steepest > 0.0:
         return Finding(name, math.inf, math.nan, math.nan, "good", "No direction pulls back: any step is stable.")
@@ -46,14 +47,14 @@ def stability(trace: Any, model: Any, again: Again | None) -> Finding:
     return Finding(name, margin, math.nan, math.nan, "good", "The step resolves the stiffest direction.")
 
 
-def largest_curvature(gradient: Any, theta: Array, scale: Array) -> float:
-    """The largest eigenvalue of S H S, S = diag(scale), by power iteration on differences of the gradient."""
+def largest_curvature(gradient: Any, theta: Array, scale: Any) -> float:
+    """The largest eigenvalue of Sᵀ H S, S the scale, by power iteration on differences of the gradient."""
     v = np.random.default_rng(0).standard_normal(theta.size)
     value = 0.0
     for _ in range(ITERATIONS):
         v /= np.linalg.norm(v)
-        e = 1e-4 * v
-        change = scale * (gradient(theta + scale * e) - gradient(theta - scale * e)) / 2e-4
+        e = from_units(scale, 1e-4 * v)
+        change = slope_in_units(scale, gradient(theta + e) - gradient(theta - e)) / 2e-4
         before, value = value, float(v @ change)
         if not np.isfinite(change).all() or np.linalg.norm(change) == 0.0 or abs(value - before) < 1e-3 * abs(value):
             break

@@ -13,6 +13,7 @@ import numpy as np
 
 from sgmcmc.device.noise import fill_step_noise
 from sgmcmc.dispatch import loop
+from sgmcmc.frames import Frame
 from sgmcmc.integrators import Dynamics, Moment, Noise, State
 from sgmcmc.kinetics import MonomialGamma, as_linear, as_root, shape_of
 from sgmcmc.kinetics.special_forms import GeneralMonomial
@@ -144,6 +145,8 @@ def check(dynamics: Dynamics) -> None:
             "thermostat per='chain' is driven by all coordinates together and cannot run on device arrays; "
             "use NoseHoover(per='coordinate')"
         )
+    if isinstance(dynamics.scale, Frame):
+        raise ValueError("scale is a matrix, which couples all coordinates, and cannot run on a GPU; give a 1-D array")
 
 
 def launch_step(

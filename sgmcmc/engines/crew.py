@@ -75,12 +75,12 @@ class Job:
 
     def buffers(self, chain: Chain) -> Buffers:
         dim, g = chain.state.theta.size, self.gradient
-        noise: Any = noise_buffers(self.dynamics, dim, self.dtype)
+        room = noise_buffers(self.dynamics, dim, self.dtype)
         gradient, normals = np.zeros(dim, self.dtype), np.zeros((1, dim if g.noise > 0.0 else 0), self.dtype)
         rows, memory = row_buffer(g.minibatch, g.n_rows), lookahead(g.minibatch, g.n_rows)
-        *noise, gradient, normals, rows, memory = on_own_lines((*noise, gradient, normals, rows, memory))
+        *noise, gradient, normals, rows, memory = on_own_lines((*room, gradient, normals, rows, memory))
         origin, sums = chain.origin, chain.sums
-        return Buffers(Noise(*noise), gradient, normals, rows, memory, origin, sums, self.parts(dim))
+        return Buffers(type(room)(*noise), gradient, normals, rows, memory, origin, sums, self.parts(dim))
 
     def parts(self, dim: int) -> Whole | Parts:
         """How a chain takes the sum over its rows."""

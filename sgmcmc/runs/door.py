@@ -34,7 +34,7 @@ def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> S
             f"sampler={checks.show(sampler)} is not a Sampler; give SGLD(...), SGHMC(...), SGNHT(...), SGMGT(...) or SGMGTD(...)"
         )
     checks.one_of("device", given["device"], ("cpu", "cuda", "auto"))
-    chosen, why = _device(given["device"], model)
+    chosen, why = _device(given["device"], model, sampler)
     dim, n_rows, layout = _check_model(model)
     _check_mapped(model, precision(given["dtype"]))
     clip = given["clip_gradient"]
@@ -62,8 +62,13 @@ def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> S
     return settings
 
 
-def _device(device: str, model: Any) -> tuple[str, str]:
-    """Where to run, and why; a Python gradient runs on the CPU."""
+def _device(device: str, model: Any, sampler: Sampler) -> tuple[str, str]:
+    """Where to run, and why; a Python gradient runs on the CPU, and so does a frame."""
+    framed = np.ndim(sampler.scale) == 2
+    if device == "auto" and framed:
+        return "cpu", "scale is a matrix"
+    if device == "cuda" and framed:
+        raise ValueError("scale is a matrix, which couples all coordinates, and cannot run on a GPU; use device='cpu'")
     if device == "auto" and isinstance(model, PythonPotential):
         return "cpu", "the gradient is computed by Python"
     if device == "cuda":

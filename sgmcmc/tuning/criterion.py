@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sgmcmc import diagnostics
 from sgmcmc.bias.gradients import gradient_at, some_rows
+from sgmcmc.frames import in_units, slope_in_units
 
 __all__ = ["Criterion", "discrepancy", "mixing"]
 
@@ -48,8 +49,7 @@ def discrepancy(scale: Any = 1.0, points: int = POINTS) -> Criterion:
         x = np.asarray(trace.draws[:, taken], np.float64)
         rows = some_rows(trace.model, MOST_ROWS)
         g = np.stack([gradient_at(trace.model, row, rows) for row in x.reshape(-1, dim)]).reshape(x.shape) / T
-        units = np.broadcast_to(scale, (dim,))
-        return _stein(x / units, -g * units) + mixing(trace) + _temperature(x, g) ** 2
+        return _stein(in_units(scale, x), -slope_in_units(scale, g)) + mixing(trace) + _temperature(x, g) ** 2
 
     return criterion
 
