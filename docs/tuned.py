@@ -129,7 +129,8 @@ def write(table: pd.DataFrame) -> None:
         f"First fold, the settings of the experiments (SGMGT-D, batches of {BATCH}) beside `sg.tune(sg.SGMGTD, model)` with its "
         f"default budget: {CHAINS} chains of {DRAWS} draws after {WARMUP} steps, mean of {len(SEEDS)} seeds. ESS is the median "
         "over coefficients, seconds are of the processor, the error is the distance of mean (in exact sd) and log sd to the "
-        f"exact posterior, root mean square. `sg.tune` was run with {len(TUNINGS)} seeds; all start where the last of them ended.",
+        f"exact posterior, root mean square. `sg.tune` was run with {len(TUNINGS)} seeds; runs by hand start where the last of "
+        "these ended.",
         "",
         *compared(table),
         "",

@@ -110,7 +110,8 @@ def test_the_report_is_in_the_units_of_the_frame():
     np.testing.assert_allclose(noise_variance(model, theta, 5, "replacement", scale=S), singles.var(axis=0) / 5)
     trace = sg.sample(model, sg.SGHMC(0.05, scale=S), 200, batch_size=5, seed=0, progress=False, warn=False)
     said = str(trace.bias_report())
-    assert "column" in said and "of scale" in said
+    assert "column " in said
+    assert " of scale minibatches" in said
 
 
 @pytest.mark.parametrize(
@@ -141,5 +142,6 @@ def test_the_sampler_shows_it_and_owns_its_copy():
     given = S.copy()
     sampler = sg.SGHMC(0.1, scale=given)
     given[:] = 0.0
-    assert np.array_equal(sampler.scale, S) and sampler == sg.SGHMC(0.1, scale=S)
+    assert np.array_equal(sampler.scale, S)
+    assert sampler == sg.SGHMC(0.1, scale=S)
     assert sampler != sg.SGHMC(0.1, scale=S.T)

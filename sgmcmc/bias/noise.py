@@ -29,8 +29,8 @@ def gradient_noise(trace: Any, model: Any, again: Again | None) -> list[Finding]
     if B[worst] == 0.0:
         return [Finding("gradient noise B̂, largest", 0.0, 0.0, 0.0, "good", "Gradients are exact.")]
     said = (
-        f"At {_named(trace, sampler, worst)} minibatches bring a diffusion of {B[worst]:.3g}; a batch twice as large, or a step half "
-        "as long, halves it."
+        f"At {_named(trace, sampler, worst)} minibatches bring a diffusion of {B[worst]:.3g}; a batch twice as large, or a step "
+        "half as long, halves it."
     )
     found = Finding("gradient noise B̂, largest", float(B[worst]), math.nan, math.nan, "good", said)
     return [found, _ratio(float(B[worst]), sampler)]

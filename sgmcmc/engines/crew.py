@@ -26,7 +26,7 @@ from sgmcmc.engines.parts import Parts, Whole, parts_for
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.python import is_finite
 from sgmcmc.engines.recording import Recorder, Tally
-from sgmcmc.integrators import Dynamics, Noise, State
+from sgmcmc.integrators import Dynamics, State
 from sgmcmc.minibatch import lookahead, row_buffer, rows_per_step
 from sgmcmc.potentials import is_ours
 from sgmcmc.rng import Stream
