@@ -5,14 +5,17 @@ Statistical checks use p-values above 1e-6, or |z| < 6, in fewer than 30 places:
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import sgmcmc as sg
 from sgmcmc import samplers, thermostats
-from sgmcmc.kinetics import Gaussian
-from sgmcmc.thermostats import FixedFriction, NoseHoover, PerChain, PerCoordinate, friction, variables
+from sgmcmc.kinetics import Gaussian, MonomialGamma, as_linear, as_root
+from sgmcmc.samplers import in_precision
+from sgmcmc.thermostats import FixedFriction, NoseHoover, PerChain, PerCoordinate, friction, power_and_bend, variables
 
 LIMIT = 6.0
 
@@ -234,3 +237,15 @@ def test_the_crosstalk_of_theta_noise_is_that_of_the_noise_found():
     assert thermostats.crosstalk(NoseHoover(center="fixed"), 0.1, 1.0, center, 0) == 0.0
     assert thermostats.crosstalk(NoseHoover(per="chain", center="adaptive"), 0.1, 1.0, center[:1], 2) == found[0]
     assert thermostats.crosstalk(FixedFriction(), 0.1, 1.0, center[:0], 0) == 0.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("a", [1.0, 1.5, 2.0])
+def test_what_a_centre_is_learnt_from_is_finite_at_any_friction(a, dtype):
+    """A momentum that friction has brought to next to nothing, traced back: e^(any) times 0 is 0."""
+    kinetics = in_precision(MonomialGamma(a, 3.0, 2.0 * a - 1.0), dtype)
+    form = {1.0: as_linear, 1.5: lambda k: k, 2.0: as_root}[a](kinetics)
+    for rate, p in itertools.product((10.0, 4e4, 1e7, -1e7), (0.0, 6e-43, -1e-10, 0.5, -300.0)):
+        with np.errstate(over="ignore"):  # of what a select then leaves out
+            found = power_and_bend(form, *(dtype(x) for x in (p, rate, abs(rate), 0.01, 1.0, 1e-3, 1e-3)))
+        assert np.isfinite(found).all(), (rate, p, found)

@@ -50,10 +50,13 @@ def _make(kind: str, a: int, rows: int, step_size: float, friction: float = 10.0
     return loop.Optimiser(kind, step_size, rows)
 
 
-def contestants(steps: int) -> list[Contestant]:
-    """Everybody, with ranges for data of so many steps: U grows with them, and the time scale of its dynamics with their root."""
+def contestants(steps: int, reach: float = 1.0) -> list[Contestant]:
+    """Everybody, with ranges for data of so many steps: U grows with them, and the time scale of its dynamics with their root.
+
+    reach : by how much longer the steps of samplers with momenta may be than that says.
+    """
     time = np.sqrt(13_807 / steps)  # the ranges were found on JSB
-    ranges = {"step_size": (5e-4 * time, 1e-2 * time), "friction": (3.0, 100.0)}
+    ranges = {"step_size": (5e-4 * reach * time, 1e-2 * reach * time), "friction": (3.0, 100.0)}
     diffused = ranges | {"sigma_theta": (1e-6, 1e-3)}
     found = [
         Contestant("SGD", partial(_make, "SGD", 0, steps), {"step_size": (3e-2 / time, 10.0 / time)}),
@@ -68,14 +71,14 @@ def contestants(steps: int) -> list[Contestant]:
 
 def hold(
     name: str, problem: Callable[..., Any], place: tuple[Any, ...], budget: Budget, steps: int, quick: bool,
-    folder: Path, progress: bool,
+    folder: Path, progress: bool, reach: float = 1.0,
 ) -> tuple[list[dict[str, Any]], Any]:  # fmt: skip
     """Tune and run everybody; gives the results and all that was tried.
 
     problem(*place) gives the model and its validation and test data; it is called in the processes that run. What is found is
     kept in `folder`, and so are checkpoints: a later call for more epochs goes on from there.
     """
-    everyone = [c for c in contestants(steps) if not quick or c.name in QUICK]
+    everyone = [c for c in contestants(steps, reach) if not quick or c.name in QUICK]
     folder.mkdir(parents=True, exist_ok=True)
     rest = problem, place, budget.tuning
     chosen, tried = screen(

@@ -112,7 +112,7 @@ def run(
 def remarks_of(table: Any, own: Set) -> list[str]:
     """What the figures say, in sentences."""
     test = table.set_index("sampler")["test NLL"]
-    ranking = ", ".join(f"{n} {v:.2f}" for n, v in test.sort_values().items())
+    ranking = ", ".join(f"{n} {v:.2f}" if np.isfinite(v) else f"{n} diverged" for n, v in test.sort_values().items())
     below = test[test < own.static]
     said = [
         f"Test NLL per frame: {ranking}.",

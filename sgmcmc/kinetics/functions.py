@@ -147,8 +147,9 @@ def halfway(p: Any, rate_time: Any, inverse: Any) -> Any:
 
 @leaf
 def arrival(p: Any, rate_time: Any, inverse: Any) -> Any:
-    """p after the flow, from p and K'(q)/q."""
-    return p * exp(-rate_time * inverse)
+    """p after the flow, from p and K'(q)/q; backwards it grows by e^80 at most, as 0 times infinity would be NaN."""
+    exponent = -rate_time * inverse
+    return p * exp(like(exponent, 80.0) if exponent > 80.0 else exponent)
 
 
 @implements(friction_flow)
