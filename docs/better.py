@@ -138,8 +138,8 @@ def said(table: pd.DataFrame, names: dict[str, str]) -> list[str]:
             gains.append(ess["SGMGT-D"] / ess[other])
         lines.append(
             f"* {other}: its error is larger than that of SGMGT-D on {_listed(better)}, smaller on {_listed(worse)}, not to be "
-            f"told apart on {_listed(even)} (in brackets how many times as large). SGMGT-D has {min(gains):.2g} to {max(gains):.2g} "
-            "times its ESS per gradient."
+            f"told apart on {_listed(even)} (in brackets how many times as large). SGMGT-D has {min(gains):.2g} to "
+            f"{max(gains):.2g} times its ESS per gradient."
         )
     return lines
 
