@@ -21,7 +21,7 @@ from sgmcmc.experiments.harness import Contestant, Setting, run_tasks, screen
 from sgmcmc.experiments.recurrent import Plan, run_epochs
 from sgmcmc.models import lstm, lstm_pass
 
-__all__ = ["Budget", "contestants", "hold", "row_of"]
+__all__ = ["Budget", "contestants", "cost_of", "hold", "row_of"]
 
 SOFTENING = {1: 5.0, 2: 3.0}  # published, as are σ_ξ = 0.01, γ = 1 and the mass 1
 QUICK = ("SGD", "SGLD", "SGNHT", "SGMGT-D, a = 1")
@@ -144,6 +144,11 @@ def _news(folder: Path) -> str:
         except OSError:  # it has just ended
             continue
     return "; ".join(lines)
+
+
+def cost_of(results: list[dict[str, Any]]) -> str:
+    """What the runs of the table took; tuning, which comes on top, may have been done in another call."""
+    return f"{sum(r['seconds'] for r in results) / 60.0:.0f} minutes of one core for the runs in the table"
 
 
 def row_of(result: dict[str, Any], figure: Callable[[float], float], what: str) -> dict[str, Any]:

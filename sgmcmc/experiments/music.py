@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgmcmc.experiments import curves
-from sgmcmc.experiments.contest import Budget, hold, row_of
+from sgmcmc.experiments.contest import Budget, cost_of, hold, row_of
 from sgmcmc.experiments.page import write_section, write_table
 from sgmcmc.experiments.recurrent import Plan
 
@@ -104,7 +104,8 @@ def run(
     command = f"sgmcmc reproduce music --set {name}{' --quick' if quick else ''} --epochs {plan.epochs} --seed {seed}"
     command += "" if further is None else f" --further {further}"
     write_section(
-        out, label, f"Music: {own.title}", setting, tables, [picture], remarks, quick, time.perf_counter() - begin, seed, command
+        out, label, f"Music: {own.title}", setting, tables, [picture], remarks, quick, time.perf_counter() - begin, seed, command,
+        None if quick else cost_of(results),
     )  # fmt: skip
     return {"table": table, "results": results, "picture": picture, "remarks": remarks}
 

@@ -49,8 +49,12 @@ def write_section(
     seconds: float,
     seed: int,
     command: str | None = None,
+    cost: str | None = None,
 ) -> Path:
-    """NAME.md: what was done, what came out, the pictures, and what it says about the paper's claims."""
+    """NAME.md: what was done, what came out, the pictures, and what it says about the paper's claims.
+
+    cost : what it took, where that is not the seconds of this call: a run that was stopped may have gone on.
+    """
     if command is None:
         command = f"sgmcmc reproduce {name}{' --quick' if quick else ''} --seed {seed}"
     lines = [f"## {title}", "", setting, ""]
@@ -61,7 +65,9 @@ def write_section(
     lines += [f"* {remark}" for remark in remarks]
     lines += ["", *(f"![{title}]({p.name})" for p in pictures), ""]
     machine = f"Python {platform.python_version()}, sgmcmc {version('sgmcmc')}, numpy {np.__version__}"
-    lines += [f"`{command}`: {seconds:.0f} s, {date.today().isoformat()}, {machine}, {platform.machine()}."]
+    lines += [
+        f"`{command}`: {cost or f'{seconds:.0f} s'}, {date.today().isoformat()}, {machine}, {platform.machine()}."
+    ]
     path = out / f"{name}.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     _forget(out, name)

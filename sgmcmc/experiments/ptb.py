@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sgmcmc.experiments import curves
-from sgmcmc.experiments.contest import Budget, hold, row_of
+from sgmcmc.experiments.contest import Budget, cost_of, hold, row_of
 from sgmcmc.experiments.page import write_section, write_table
 from sgmcmc.experiments.recurrent import Plan
 
@@ -86,8 +86,9 @@ def run(
     command += "" if further is None else f" --further {further}"
     seconds = time.perf_counter() - begin
     write_section(
-        out, "ptb", "Language: Penn Treebank", setting, tables, [picture], remarks, quick, seconds, seed, command
-    )
+        out, "ptb", "Language: Penn Treebank", setting, tables, [picture], remarks, quick, seconds, seed, command,
+        None if quick else cost_of(results),
+    )  # fmt: skip
     return {"table": table, "results": results, "picture": picture, "remarks": remarks}
 
 

@@ -13,6 +13,7 @@ far as the gradient that is met on the way allows: the Hessian at the mode would
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,8 @@ from sgmcmc.bias.gradients import gradient_at, some_rows
 from sgmcmc.bias.stability import largest_curvature
 from sgmcmc.potentials import dim_of
 from sgmcmc.presets import SGHMC
+from sgmcmc.samplers import Sampler
 from sgmcmc.sampling import sample
-from sgmcmc.trace import Trace
 
 __all__ = ["Pilot", "find_scale"]
 
@@ -54,91 +55,121 @@ def find_scale(
     temperature: float = 1.0,
     seed: int = 0,
     matrix: bool = True,
+    progress: bool = False,
 ) -> Pilot:
     """Go downhill from `init`, then run short chains and measure E[(∂U)²] along them, in four rounds.
 
     scale : units that are known already; only places and steepness are looked for then.
-    matrix : whether the scale may be one, where coordinates depend on each other (up to 256 of them).
+    matrix : whether the scale may be one, where coordinates depend on each other (up to 256 of them): six more rounds.
     Takes some thousand gradients, of at most 5000 rows each.
     """
+    from tqdm.auto import tqdm
+
     chains, dim = checks.integer("chains", chains, 1), dim_of(model)
-    rows = some_rows(model, MOST_ROWS)
-
-    def gradient(theta: Array) -> Array:
-        return gradient_at(model, theta, rows)
-
     start = np.zeros(dim) if init is None else checks.finite_array("init", init)
-    theta = _downhill(gradient, np.array(np.broadcast_to(start, (dim,)))) if start.ndim < 2 else start[0].copy()
-    units = _first_units(gradient, theta) if scale is None else _known(scale, dim)
-    batch = None if rows is None else rows.size
-    options: dict[str, Any] = {"batch_size": batch, "progress": False, "warn": False, "threads": 1, "chains": chains}
-    options |= {"warmup": 5 * _DRAWS, "thin": 5}
+    with tqdm(total=_ROUNDS, desc="pilot", unit="round", leave=False, disable=not progress) as bar:
+        search = _Search(model, start, scale, chains, temperature, seed, lambda: bar.update() and None)
+        search.find_units(scale is None)
+        if scale is None and matrix and search.is_worth_a_matrix():
+            bar.total = _ROUNDS + _TURNS
+            search.find_axes()
+    return Pilot(search.places, search.scale, search.steepest())
 
-    def run(places: Array, units: Array, number: int, draws: int = _DRAWS) -> Trace:
-        """Short chains; if they are hot, as where curvature grows away from `places`, again with half the step."""
-        step = 0.7 / np.sqrt(_steepest(gradient, places, units))
+
+class _Search:
+    """Chains on their way, and the scale that they have found so far."""
+
+    def __init__(
+        self,
+        model: Any,
+        start: Array,
+        scale: Any,
+        chains: int,
+        temperature: float,
+        seed: int,
+        done: Callable[[], None],
+    ) -> None:
+        self.model, self.temperature, self.seed, self.done = model, temperature, seed, done
+        self.rows, self.dim, self.round = some_rows(model, MOST_ROWS), dim_of(model), 0
+        dim = self.dim
+        theta = (
+            _downhill(self.gradient, np.array(np.broadcast_to(start, (dim,)))) if start.ndim < 2 else start[0].copy()
+        )
+        self.places: Array = np.tile(theta, (chains, 1))
+        self.scale: Array = _first_units(self.gradient, theta) if scale is None else _known(scale, dim)
+
+    def gradient(self, theta: Array) -> Array:
+        return gradient_at(self.model, theta, self.rows)
+
+    def steepest(self) -> float:
+        """The largest curvature where the chains are."""
+        return max([1e-300, *(largest_curvature(self.gradient, x, self.scale) for x in self.places)])
+
+    def find_units(self, unknown: bool) -> None:
+        """One number for each coordinate, unless they are known; the chains go on in any case."""
+        for _ in range(_ROUNDS):
+            draws = self._run(_DRAWS)
+            if unknown:
+                square = np.mean([self.gradient(x) ** 2 for x in draws[:: max(1, len(draws) // 128)]], axis=0)
+                self.scale = np.sqrt(self.temperature / np.maximum(square, 1e-300))
+
+    def is_worth_a_matrix(self) -> bool:
+        return 1 < self.dim <= _LARGEST and self._dependence() > 1.5 + self.dim / _COST
+
+    def find_axes(self) -> None:
+        """A matrix in place of the units."""
+        self.scale = np.diag(self.scale)
+        for _ in range(_TURNS):
+            draws = self._run(-(-_PER_AXIS * self.dim // len(self.places)))
+            self.scale = _turned(self.scale, np.array([self.gradient(x) for x in draws]), self.temperature)
+
+    def _run(self, draws: int) -> Array:
+        """Draws (draw, dim) of short chains; if they are hot, as where curvature grows on the way, again with half the step."""
+        step, chains = 0.7 / np.sqrt(self.steepest()), len(self.places)
+        options: dict[str, Any] = {"batch_size": None if self.rows is None else self.rows.size, "init": self.places}
+        options |= {"chains": chains, "warmup": 5 * _DRAWS, "thin": 5, "seed": self.seed + self.round, "threads": 1}
         for k in range(_HALVINGS):
-            sampler = SGHMC(0.5**k * step, 0.7 / step, temperature=temperature, scale=units)
-            last = k == _HALVINGS - 1
+            last, sampler = k == _HALVINGS - 1, self._sampler(0.5**k * step, 0.7 / step)
             try:
-                trace = sample(model, sampler, draws, seed=seed + number, init=places, **options)
+                trace = sample(self.model, sampler, draws, progress=False, warn=False, **options)
             except checks.DivergenceError:
                 if last:
                     raise
                 continue
-            if last or _heat(gradient, trace.draws) < _HOT * temperature:
+            if trace.info["interrupted"]:
+                raise KeyboardInterrupt
+            if last or self._heat(trace.draws) < _HOT * self.temperature:
                 break
-        return trace
+        self.places = np.asarray(trace.final["theta"], np.float64)
+        self.round += 1
+        self.done()
+        return np.asarray(trace.draws, np.float64).reshape(-1, self.dim)
 
-    places = np.tile(theta, (chains, 1))
-    for k in range(_ROUNDS):
-        trace = run(places, units, k)
-        places = np.asarray(trace.final["theta"], np.float64)
-        if scale is None:
-            flat = trace.draws.reshape(-1, dim)[:: max(1, chains * _DRAWS // 128)]
-            square = np.mean([gradient(x) ** 2 for x in flat], axis=0)
-            units = np.sqrt(temperature / np.maximum(square, 1e-300))
-    if scale is None and matrix and 1 < dim <= _LARGEST and _dependence(gradient, places, units) > 1.5 + dim / _COST:
-        S = np.diag(units)
-        for k in range(_TURNS):
-            trace = run(places, S, _ROUNDS + k, -(-_PER_AXIS * dim // chains))
-            places = np.asarray(trace.final["theta"], np.float64)
-            S = _turned(S, np.array([gradient(x) for x in _flat(np.asarray(trace.draws, np.float64))]), temperature)
-        units = S
-    return Pilot(places, units, _steepest(gradient, places, units))
+    def _sampler(self, step: float, friction: float) -> Sampler:
+        return SGHMC(step, friction, temperature=self.temperature, scale=self.scale)
 
+    def _heat(self, draws: Any) -> float:
+        """The configurational temperature of the draws."""
+        few = np.asarray(draws[:, ::8], np.float64).reshape(-1, self.dim)
+        return float(
+            np.mean([x @ self.gradient(y) for x, y in zip(few - few.mean(axis=0), few, strict=True)]) / self.dim
+        )
 
-def _steepest(gradient: Any, places: Array, units: Array) -> float:
-    """The largest curvature at any of these places."""
-    return max([1e-300, *(largest_curvature(gradient, x, units) for x in places)])
-
-
-def _heat(gradient: Any, draws: Array) -> float:
-    """The configurational temperature of the draws."""
-    few = np.asarray(draws[:, ::8], np.float64)
-    away = few - few.mean(axis=(0, 1))
-    return float(np.mean([x @ gradient(y) for x, y in zip(_flat(away), _flat(few), strict=True)]) / draws.shape[-1])
-
-
-def _flat(x: Array) -> Array:
-    return x.reshape(-1, x.shape[-1])
+    def _dependence(self) -> float:
+        """√κ of the mean Hessian where the chains are, its diagonal made 1; 0 if it is not positive definite: between modes."""
+        steps = 1e-4 * np.diag(self.scale)
+        slopes = [np.mean([self.gradient(x + e) - self.gradient(x - e) for x in self.places], axis=0) for e in steps]
+        H = self.scale * np.array(slopes)
+        sizes = np.sqrt(np.maximum(np.diag(H), 0.0))
+        if not np.isfinite(H).all() or not (sizes > 0.0).all():
+            return 0.0
+        widths = np.linalg.eigvalsh(0.5 * (H + H.T) / np.outer(sizes, sizes))
+        return float(np.sqrt(widths[-1] / widths[0])) if widths[0] > 1e-12 * widths[-1] else 0.0
 
 
 def _known(scale: Any, dim: int) -> Array:
     given = np.asarray(scale, np.float64)
     return given if given.ndim == 2 else np.array(np.broadcast_to(given, (dim,)))
-
-
-def _dependence(gradient: Any, places: Array, units: Array) -> float:
-    """√κ of the mean Hessian at these places, its diagonal made 1; 0 if it is not positive definite, as between modes."""
-    e = 1e-4 * np.diag(units)
-    columns = [np.mean([gradient(x + step) - gradient(x - step) for x in places], axis=0) for step in e]
-    H = units * np.column_stack(columns).T
-    sizes = np.sqrt(np.maximum(np.diag(H), 0.0))
-    if not np.isfinite(H).all() or not (sizes > 0.0).all():
-        return 0.0
-    widths = np.linalg.eigvalsh(0.5 * (H + H.T) / np.outer(sizes, sizes))
-    return float(np.sqrt(widths[-1] / widths[0])) if widths[0] > 1e-12 * widths[-1] else 0.0
 
 
 def _turned(S: Array, slopes: Array, temperature: float) -> Array:

@@ -103,7 +103,9 @@ def tune(
     given = default_space(sampler, model) | _space(space)
     scalable = "scale" in _names(sampler)
     known = given.pop("scale", None if scalable else 1.0)
-    pilot = find_scale(model, chains=chains, init=init, scale=known, temperature=temperature, seed=seed)
+    pilot = find_scale(
+        model, chains=chains, init=init, scale=known, temperature=temperature, seed=seed, progress=progress
+    )
     fixed = ({"scale": pilot.scale} if scalable else {}) | ({"temperature": temperature} if temperature != 1.0 else {})
     race = _Race(
         model,
