@@ -128,7 +128,7 @@ SAMPLE = [
     (
         lambda: sample(sampler=sg.SGNHT(0.1, scale=[1.0, 2.0])),
         ValueError,
-        "scale has 2 entries; give one number, or one for",
+        "scale has shape (2,); give one number, one for each",
     ),
     (
         lambda: sample(sampler=sg.SGNHT(lambda t: -0.1)),
@@ -228,16 +228,16 @@ SAMPLERS = [
         "resample_momentum=0 is out of range; give a whole number",
     ),
     (lambda: sg.SGMGTD(0.1, resample_thermostat=1.5), TypeError, "resample_thermostat=1.5 is not a whole number"),
-    (lambda: sg.SGNHT(0.1, scale=0.0), ValueError, "scale=0.0; give one number above 0, or a 1-D array of them"),
+    (lambda: sg.SGNHT(0.1, scale=0.0), ValueError, "scale=0.0; give one number above 0, a 1-D array of them, or a square matrix"),
     (
         lambda: sg.SGNHT(0.1, scale=[1.0, -1.0]),
         ValueError,
         "scale of shape (2,) goes down to -1; give one number above 0",
     ),
     (
-        lambda: sg.SGNHT(0.1, scale=np.eye(2)),
+        lambda: sg.SGNHT(0.1, scale=np.ones((2, 2))),
         ValueError,
-        "scale of shape (2, 2) goes down to 0; give one number above 0",
+        "scale of shape (2, 2) has singular values from 2 down to",
     ),
     (lambda: sg.SGNHT(0.1, scale=[1.0, np.inf]), ValueError, "scale has a non-finite value, inf at index (1,)"),
     (

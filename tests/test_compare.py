@@ -340,7 +340,7 @@ def test_ctrl_c_before_the_first_run_has_begun_is_not_lost():
     [
         ({"samplers": {}}, TypeError, "samplers={} is not a dictionary of samplers"),
         ({"samplers": {"a": 3}}, TypeError, r"samplers\['a'\]=3 is not a Sampler"),
-        ({"samplers": {"a": sg.SGLD(0.1, scale=[1.0])}}, ValueError, r"samplers\['a'\]: scale has 1 entries"),
+        ({"samplers": {"a": sg.SGLD(0.1, scale=[1.0])}}, ValueError, r"samplers\['a'\]: scale has shape \(1,\)"),
         ({"seeds": 0}, ValueError, "seeds=0 is out of range"),
         ({"seeds": [1, 1]}, ValueError, "must be different numbers"),
         ({"metrics": "ksd"}, TypeError, "metrics='ksd' is not a list"),
