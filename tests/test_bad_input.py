@@ -228,7 +228,11 @@ SAMPLERS = [
         "resample_momentum=0 is out of range; give a whole number",
     ),
     (lambda: sg.SGMGTD(0.1, resample_thermostat=1.5), TypeError, "resample_thermostat=1.5 is not a whole number"),
-    (lambda: sg.SGNHT(0.1, scale=0.0), ValueError, "scale=0.0; give one number above 0, a 1-D array of them, or a square matrix"),
+    (
+        lambda: sg.SGNHT(0.1, scale=0.0),
+        ValueError,
+        "scale=0.0; give one number above 0, a 1-D array of them, or a square matrix",
+    ),
     (
         lambda: sg.SGNHT(0.1, scale=[1.0, -1.0]),
         ValueError,
