@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -256,3 +261,48 @@ def test_missing_data_is_one_sentence(tmp_path, monkeypatch, capsys):
         cli.main(["reproduce", "logistic", "--quick", "--quiet", "--data", str(tmp_path), "--out", str(tmp_path)]) == 1
     )
     assert "is not there; get australian from" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes know of their parent's end on POSIX only")
+def test_a_killed_experiment_takes_its_workers_with_it(tmp_path):
+    """Each worker writes its number and would sleep for a minute; the negative control is that it is there before the kill."""
+    script = tmp_path / "killed.py"
+    script.write_text(
+        "import os, sys, time\n"
+        "from pathlib import Path\n"
+        "def job(folder, k):\n"
+        "    (Path(folder) / f'worker{k}').write_text(str(os.getpid()))\n"
+        "    time.sleep(60)\n"
+        "if __name__ == '__main__':\n"
+        "    from sgmcmc.experiments.harness import run_tasks\n"
+        "    list(run_tasks(job, [(sys.argv[1], 0)], 'jobs', False))\n"
+    )
+    parent = subprocess.Popen([sys.executable, str(script), str(tmp_path)])
+    found = tmp_path / "worker0"
+    _wait(lambda: found.exists() and found.read_text() != "")
+    worker = int(found.read_text())
+    assert _is_alive(worker)
+    parent.kill()
+    parent.wait()
+    _wait(lambda: not _is_alive(worker), 15.0)
+
+
+def _wait(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def _is_alive(process):
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        if Path("/proc/self/stat").exists():
+            return False
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return False
+        return True
+    return state != "Z"

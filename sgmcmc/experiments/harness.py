@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -200,7 +201,20 @@ def _workers() -> ProcessPoolExecutor:
 
     from sgmcmc.threads import usable_cores
 
-    return ProcessPoolExecutor(usable_cores(), multiprocessing.get_context("spawn"))
+    return ProcessPoolExecutor(usable_cores(), multiprocessing.get_context("spawn"), _end_with, (os.getpid(),))
+
+
+def _end_with(parent: int) -> None:
+    """Let this process end when its parent has, however that ended: a run takes minutes, and nobody would get its result."""
+    import threading
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    if os.name == "posix":  # elsewhere the number of a parent that has ended stays
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def unfinished(out: Path, name: str) -> Path:
