@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from targets import NAMES, TARGETS, Target, kept
+from targets import NAMES, TARGETS, Target, kept, with_error
 
 import sgmcmc as sg
 from sgmcmc.bias.stability import longest_step
@@ -67,10 +66,7 @@ def write(table: pd.DataFrame) -> None:
         own = table[table["target"] == target]
         if len(own) == 0:
             continue
-        cells = []
-        for a in ("1", "1.5", "2", "chosen"):
-            error = own[own["a"].astype(str) == a]["error"]
-            cells.append(f"{error.mean():.3g} ± {error.std() / np.sqrt(len(error)):.1g}")
+        cells = [with_error(own[own["a"].astype(str) == a]["error"]) for a in ("1", "1.5", "2", "chosen")]
         chose = own[own["a"] == "chosen"]["chose"].astype(float)
         lines.append(
             f"| {NAMES[target]} | {' | '.join(cells)} | {', '.join(str((chose == a).sum()) for a in VALUES)} |"

@@ -16,7 +16,7 @@ from typing import Any
 import better_large
 import numpy as np
 import pandas as pd
-from targets import NAMES, TARGETS, Target, kept, paper
+from targets import NAMES, TARGETS, Target, kept, paper, with_error
 
 import sgmcmc as sg
 from sgmcmc import diagnostics
@@ -116,8 +116,7 @@ def rows_of(table: pd.DataFrame, names: dict[str, str], what: str) -> list[str]:
             error, mark = rows["error"], "**" if name == best else ""
             lost = int((~np.isfinite(error)).sum())
             error = error[np.isfinite(error)]
-            spread = error.std() / np.sqrt(max(len(error), 1))
-            figure = f"{mark}{error.mean():.3g}{mark} ± {spread:.1g}" if len(error) else "–"
+            figure = with_error(error, mark) if len(error) else "–"
             figure += f" ({lost} of {len(rows)} diverged)" if lost else ""
             lines.append(f"| {names[target]} | {name} | {figure} | {rows['ESS'].mean():.3g} |")
     return lines

@@ -57,13 +57,18 @@ def mixture(dim: int = 100) -> Target:
     return Target(model, 1.0, 1.0, error, {})
 
 
-def logistic(letter: str) -> Target:
-    """The error of mean and sd, as in the experiments."""
+def regression(letter: str, draws: int) -> tuple[Any, Any]:
+    """The model of the first fold, as in the experiments, and so many draws of its exact posterior from each of eight chains."""
     train, _ = datasets.fold(datasets.load(DATA[letter]), 0, 0)
     model = sg.models.LogisticRegression(train.X, train.y, prior=sg.priors.Gaussian(PRIOR), intercept=True)
-    truth = logistic_posterior(np.column_stack((np.ones(len(train.X)), train.X)), train.y, PRIOR, 2000, seed=0)
+    return model, logistic_posterior(np.column_stack((np.ones(len(train.X)), train.X)), train.y, PRIOR, draws, seed=0)
+
+
+def logistic(letter: str) -> Target:
+    """The error of mean and sd, as in the experiments."""
+    model, truth = regression(letter, 2000)
     pilot = find_scale(model)
-    options = {"batch_size": max(BATCH, len(train.X) // 8)}
+    options = {"batch_size": max(BATCH, model.n_rows // 8)}
     return Target(model, pilot.scale, pilot.steepest, lambda d: distance(d.reshape(-1, d.shape[2]), truth), options)
 
 
@@ -94,6 +99,11 @@ def paper(
         step_size, a, softening, sigma_theta, sigma_p, sigma_xi, None, resample_momentum, resample_thermostat, temperature,
         order=a, center="fixed", integrator=sg.integrators.Euler(), scale=scale,
     )  # fmt: skip
+
+
+def with_error(values: Any, mark: str = "") -> str:
+    """The mean, between `mark`s, ± its standard error, for a table."""
+    return f"{mark}{values.mean():.3g}{mark} ± {values.std() / np.sqrt(len(values)):.1g}"
 
 
 def kept(file: Path, name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:

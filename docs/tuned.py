@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from targets import regression
 
 import sgmcmc as sg
-from sgmcmc import datasets, diagnostics
+from sgmcmc import diagnostics
 from sgmcmc.bias.gradients import noise_variance
 from sgmcmc.estimators import control_variate, find_mode
-from sgmcmc.experiments.exact import logistic_posterior
-from sgmcmc.experiments.logistic import BATCH, DATA, PRIOR, distance
+from sgmcmc.experiments.logistic import BATCH, DATA, distance
 
 HERE = Path(__file__).parent
 ROWS = HERE / "tuned.csv"
@@ -55,9 +55,7 @@ def measured(model, sampler, batch_size, start, truth) -> dict[str, float]:
 
 
 def logistic(letter: str) -> list[dict]:
-    train, _ = datasets.fold(datasets.load(DATA[letter]), 0, 0)
-    model = sg.models.LogisticRegression(train.X, train.y, prior=sg.priors.Gaussian(PRIOR), intercept=True)
-    truth = logistic_posterior(np.column_stack((np.ones(len(train.X)), train.X)), train.y, PRIOR, 250, seed=0)
+    model, truth = regression(letter, 250)
     rows = []
     for seed in TUNINGS:
         best = sg.tune(sg.SGMGTD, model, seed=seed, progress=False)
