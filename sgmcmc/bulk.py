@@ -15,7 +15,7 @@ from sgmcmc.normals import normal_pair
 from sgmcmc.philox import Lanes, Stream, words
 from sgmcmc.stack import ROOM, room
 
-__all__ = ["fill_normals"]
+__all__ = ["fill_normals", "fill_single_normals"]
 
 
 class _Along(NamedTuple):
@@ -178,6 +178,18 @@ def _fill_columns(out: Any, stream: Any, step: Any, purpose: Any, group: Any) ->
                     out[s + i, c + 2] = z2[i]
                 if n - c > 3:
                     out[s + i, c + 3] = z3[i]
+
+
+@loop(apart=True)
+def fill_single_normals(out: Any, stream: Any, step: Any, purpose: Any, first: Any) -> Any:
+    """out[i] = the first normal of the words at index first + i: for numbers that each have an address of their own."""
+    word, like = np.uint32(0), out.dtype.type(0)
+    w0, w1, w2, w3, spare = room(word), room(word), room(word), room(word), room(like)
+    for low in range(0, out.size, ROOM):
+        count = min(ROOM, out.size - low)
+        for i in range(count):
+            w0[i], w1[i], w2[i], w3[i] = words(stream, step, first + low + i, purpose, 0)
+        _fill_pairs(like, count, w0, w1, w2, w3, out[low : low + count], spare)
 
 
 # ---- chains packed side by side -------------------------------------------------------------------------------------

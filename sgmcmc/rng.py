@@ -6,7 +6,7 @@ threads, blocks, devices or interruptions. `philox` has the words, `normals`, `b
 
 from __future__ import annotations
 
-from sgmcmc.bulk import fill_normals
+from sgmcmc.bulk import fill_normals, fill_single_normals
 from sgmcmc.normals import normal_pair, uniform
 from sgmcmc.philox import (
     GRADIENT_NOISE,
@@ -43,6 +43,7 @@ __all__ = [
     "fill_integers",
     "fill_integers_of_steps",
     "fill_normals",
+    "fill_single_normals",
     "integer_below",
     "log_gamma_attempt",
     "log_gamma_variate",

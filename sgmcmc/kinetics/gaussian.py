@@ -14,13 +14,14 @@ from sgmcmc.kinetics.functions import (
     curvature,
     draw,
     energy,
+    fill_momenta,
     friction_flow,
     inverse_mass,
     log_normaliser,
     velocity,
     velocity_and_excess,
 )
-from sgmcmc.rng import MOMENTUM, normal_pair, words
+from sgmcmc.rng import MOMENTUM, fill_single_normals, normal_pair, words
 
 __all__ = ["Gaussian", "Overdamped"]
 
@@ -89,6 +90,21 @@ def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> An
     w0, w1, w2, w3 = words(stream, step, index, MOMENTUM, 0)
     z, _unused = normal_pair(w0, w1, w2, w3, kinetics.mass)
     return np.sqrt(kinetics.mass * temperature) * z
+
+
+@implements(fill_momenta, Gaussian)
+def _(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
+    # Many at a time: 2 ns a number in place of 22.
+    fill_single_normals(p, stream, step, MOMENTUM, first)
+    unit = np.sqrt(kinetics.mass * temperature)
+    for i in range(p.size):
+        p[i] = unit * p[i]
+
+
+@implements(fill_momenta, Gaussian, device=True)  # a thread of a GPU has no vectors to fill
+def _(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
+    for i in range(p.size):
+        p[i] = draw(kinetics, temperature, stream, step, first + i)
 
 
 @implements(log_normaliser, Gaussian)
