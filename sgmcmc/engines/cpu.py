@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from sgmcmc.dispatch import like, loop
+from sgmcmc.dispatch import loop
 from sgmcmc.engines.parts import estimate_by
+from sgmcmc.engines.pieces import move_by
+from sgmcmc.engines.ways import copy
 from sgmcmc.kernels import kernel
 from sgmcmc.minibatch import choose, coming
 from sgmcmc.potentials import expect
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
-from sgmcmc.update import begin, fill_noise, update
+from sgmcmc.update import begin, fill_noise
 
 __all__ = ["Buffers", "Gradient", "run_chunk"]
 
@@ -39,6 +41,7 @@ class Buffers(NamedTuple):
     origin: Any  # θ when recording began
     sums: Any  # float64: Σ p K'/d, Σ (θ − origin)·∇U/d, and how many of each
     parts: Any  # Whole, or Parts: how the sum over the rows is taken
+    pieces: Any  # Whole, or Pieces: how the coordinates are gone through
 
 
 @loop(inline=True)
@@ -56,36 +59,6 @@ def find_gradient(gradient, model, theta, rows, memory, parts, normals, stream, 
     if gradient.clip < math.inf:
         for i in range(out.size):
             out[i] = min(max(out[i], -gradient.clip), gradient.clip)
-
-
-@loop(inline=True)
-def work(theta, origin, gradient):
-    """(θ − origin)·∇U/d, whose mean is T for any fixed origin; one that is near makes it less noisy."""
-    total = theta[0] - theta[0]
-    for i in range(theta.size):
-        total += (theta[i] - origin[i]) * gradient[i]
-    return total / like(total, theta.size)
-
-
-@loop(inline=True)
-def copy(source, target):
-    """target[:] = source, without the error message that NumPy's would have to allocate."""
-    for i in range(source.size):
-        target[i] = source[i]
-
-
-@loop(inline=True)
-def is_finite(state):
-    """Whether θ and ξ are finite: an infinite friction would hold θ still for ever.
-
-    0·x is 0 for finite x, else NaN; the sum keeps the loops free of branches.
-    """
-    total = state.theta[0] - state.theta[0]
-    for i in range(state.theta.size):
-        total += 0.0 * state.theta[i]
-    for i in range(state.xi.size):
-        total += 0.0 * state.xi[i]
-    return total == 0.0
 
 
 @loop
@@ -110,17 +83,9 @@ def run_steps(
             fill_noise(dynamics, buffers.noise, min(batch, step_sizes.size - t), stream, now, 0)
         b = buffers
         find_gradient(gradient, model, theta, b.rows, b.memory, b.parts, b.gradient_noise, stream, now, b.gradient)
-        if now == first_measured:
-            copy(theta, buffers.origin)
-        elif now > first_measured:
-            buffers.sums[1] += work(theta, buffers.origin, buffers.gradient)
-        virial = update(dynamics, state, buffers.gradient, buffers.noise, row, stream, now, before, h)
-        before = h
-        if now > first_measured:
-            buffers.sums[0] += virial / theta.size
-            buffers.sums[2] += 1.0
-        if not is_finite(state):
+        if not move_by(b.pieces, dynamics, state, b, row, stream, now, before, h, first_measured):
             return t
+        before = h
         if recorded < kept.size and kept[recorded] == now:
             copy(theta, out[recorded])
             recorded += 1

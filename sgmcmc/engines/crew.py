@@ -23,6 +23,7 @@ from sgmcmc.checks import any_mapped
 from sgmcmc.engines.cpu import Buffers, Gradient
 from sgmcmc.engines.opening import open_run
 from sgmcmc.engines.parts import Parts, Whole, parts_for
+from sgmcmc.engines.pieces import Pieces, pieces_for
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.python import is_finite
 from sgmcmc.engines.recording import Recorder, Tally
@@ -80,12 +81,17 @@ class Job:
         rows, memory = row_buffer(g.minibatch, g.n_rows), lookahead(g.minibatch, g.n_rows)
         *noise, gradient, normals, rows, memory = on_own_lines((*room, gradient, normals, rows, memory))
         origin, sums = chain.origin, chain.sums
-        return Buffers(type(room)(*noise), gradient, normals, rows, memory, origin, sums, self.parts(dim))
+        apart = self.parts(dim), self.pieces(dim)
+        return Buffers(type(room)(*noise), gradient, normals, rows, memory, origin, sums, *apart)
 
     def parts(self, dim: int) -> Whole | Parts:
         """How a chain takes the sum over its rows."""
         g = self.gradient
         return parts_for(self.model, dim, g.minibatch, g.n_rows, self.dtype)
+
+    def pieces(self, dim: int) -> Whole | Pieces:
+        """How a chain goes through its coordinates."""
+        return pieces_for(self.dynamics, self.model, dim, self.dtype)
 
     def first_count(self, dim: int) -> int:
         """Steps in a first chunk: one, as somebody else's gradient may take seconds."""

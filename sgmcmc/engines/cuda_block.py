@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from sgmcmc.device.step import advance_stretch, stretch
 from sgmcmc.dispatch import LOOP, implements, leaf, like, loop, open_function
-from sgmcmc.engines.cpu import copy, is_finite
 from sgmcmc.engines.cuda_loop import compensated, disturb, rows_column
+from sgmcmc.engines.ways import copy, is_finite
 from sgmcmc.integrators import Noise, State
 from sgmcmc.letters import resample_momentum
 from sgmcmc.minibatch import FullData, WithReplacement, choose

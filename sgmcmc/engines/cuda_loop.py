@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from sgmcmc.device.noise import fill_column, fill_step_noise
 from sgmcmc.dispatch import implements, leaf, like, loop, open_function
-from sgmcmc.engines.cpu import copy, is_finite, work
+from sgmcmc.engines.ways import copy, is_finite, work
 from sgmcmc.integrators import Moment, Noise, State
 from sgmcmc.minibatch import FullData, choose
 from sgmcmc.potentials import estimate_within

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from sgmcmc.dispatch import loop
 from sgmcmc.engines import crew
-from sgmcmc.engines.cpu import copy, is_finite
 from sgmcmc.engines.crew import Chain, Job, Task
 from sgmcmc.engines.herd import Herded, herd_of
+from sgmcmc.engines.ways import copy, is_finite
 from sgmcmc.integrators import Noise, State
 from sgmcmc.kernels import kernel
 from sgmcmc.packing import packable, packed

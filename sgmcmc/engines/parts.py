@@ -18,7 +18,7 @@ from sgmcmc.minibatch import rows_per_step
 from sgmcmc.potentials import add_gradient, estimate, sums_in_parts, weigh
 from sgmcmc.signals import give_signal, give_way, read_signal, yield_address
 
-__all__ = ["APART", "Parts", "Whole", "estimate_by", "members", "parts_for"]
+__all__ = ["APART", "Parts", "Whole", "awaited", "estimate_by", "members", "parts_for"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -30,7 +30,7 @@ APART = 8  # signals lie in cache lines of their own
 
 
 class Whole(NamedTuple):
-    """One sum over all rows."""
+    """Nothing is taken apart: one sum over all rows, one stretch of coordinates."""
 
 
 class Parts(NamedTuple):
@@ -92,11 +92,19 @@ def await_others(parts, step):
     if parts.team > 1:
         give_signal(parts.signals, parts.me * APART, step + 1)
         for other in range(parts.team):
-            looks = 0
-            while read_signal(parts.signals, other * APART) <= step:
-                if read_signal(parts.signals, parts.team * APART) != 0:
-                    return False
-                looks += 1
-                if looks > PATIENCE:
-                    give_way(parts.yielding)
+            if not awaited(parts, other, step):
+                return False
+    return True
+
+
+@loop
+def awaited(team, other, step):
+    """Wait for the signal of another thread that it is done with a step. Whether it came; not if somebody gave up."""
+    looks = 0
+    while read_signal(team.signals, other * APART) <= step:
+        if read_signal(team.signals, team.team * APART) != 0:
+            return False
+        looks += 1
+        if looks > PATIENCE:
+            give_way(team.yielding)
     return True

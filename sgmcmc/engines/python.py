@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.engines.cpu import work
+from sgmcmc.engines.ways import work
 from sgmcmc.kernels import kernel
 from sgmcmc.minibatch import choose
 from sgmcmc.moments import NoMoments

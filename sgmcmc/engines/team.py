@@ -1,10 +1,10 @@
-"""Teams: one chain run by several threads at once, if there are more cores than chains and its gradient is long."""
+"""Teams: one chain run by several threads at once, if there are more cores than chains and its steps are long."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,17 @@ from numba.core import config
 from sgmcmc.engines.cpu import Buffers
 from sgmcmc.engines.crew import Chain, Group, Job
 from sgmcmc.engines.parts import APART, Parts, members
+from sgmcmc.engines.pieces import Pieces, help_chunk, helpers
 from sgmcmc.integrators import State
 from sgmcmc.threads import borrowed_pool
+from sgmcmc.update import noise_buffers
 
 __all__ = ["teams"]
 
 NEVER = np.int64(2**62)
 ALONE = 16  # steps, to see how fast one is
 TOGETHER = 64  # steps, to see whether a team is faster: to call it together takes as long as eight of them
+BRIEF = 0.01  # seconds; of steps so long that 64 of them take more, a few are enough to see
 EVERY = 32  # chunks, some seconds
 WORTH = 1.25  # who is alone must be so many times as fast to be left alone
 MOST = 5.0  # seconds alone, until a team is tried again
@@ -30,39 +33,53 @@ def teams(job: Job, chains: list[Chain], size: int) -> list[Team] | None:
     """A team of so many threads for every chain; None where threads could not help each other."""
     if size < 2 or config.DISABLE_JIT:
         return None
-    parts = job.parts(chains[0].state.theta.size)
-    if not isinstance(parts, Parts):
-        return None
-    return [Team(job, chain, min(size, parts.sums.shape[1])) for chain in chains]
+    dim = chains[0].state.theta.size
+    parts, pieces = job.parts(dim), job.pieces(dim)
+    if isinstance(parts, Parts):
+        return [RowTeam(job, chain, min(size, parts.sums.shape[1])) for chain in chains]
+    if isinstance(pieces, Pieces):
+        return [CoordinateTeam(job, chain, min(size, pieces.sums.shape[1])) for chain in chains]
+    return None
 
 
 class Team(Group):
-    """A chain, a leader who records it, and followers who take the same steps on copies.
+    """A chain, a leader who records it, and others who help him.
 
-    Where others use the cores too, followers that wait for their turn hold up the leader, who is then faster alone. The draws are
+    Where others use the cores too, those who wait for their turn hold up the leader, who is then faster alone. The draws are
     the same, so now and then a few steps are taken alone, and a team that is slower pauses. It may have been slow by accident,
     so the first pause is short, and each one twice as long as the one before.
     """
 
+    others: list[Any]  # what each of the others has of his own
+    seconds = 0.0  # of a step, as it was last
+
     def __init__(self, job: Job, chain: Chain, size: int) -> None:
         super().__init__(job, [chain])
-        leader, *followers = members(size, self.buffers.parts.sums)
-        self.alone, self.buffers = self.buffers, self.buffers._replace(parts=leader)
-        self.others = [self._own(chain, parts) for parts in followers]
         self.number = 0  # of chunks
         self.seconds_alone, self.is_proven = np.inf, False  # of a step; that a team is not slower
         self.pause, self.left = TOGETHER, 0  # steps of the next pause, and of this one those that are left
+        self.alone, self.buffers = self.buffers, self.share(size)
 
-    def _own(self, chain: Chain, parts: Parts) -> Buffers:
-        return self.job.buffers(chain)._replace(parts=parts, origin=np.zeros_like(chain.origin), sums=np.zeros(3))
+    def share(self, size: int) -> Buffers:
+        """Make a team of so many; gives back the buffers of the leader."""
+        raise NotImplementedError
+
+    def call(self, pool: ThreadPoolExecutor, chain: Chain, count: int) -> list[Future[Any]]:
+        """Let the others begin with a chunk of so many steps."""
+        raise NotImplementedError
+
+    @property
+    def signals(self) -> Any:
+        raise NotImplementedError
 
     def chunk(self) -> int:
         begin, chain, (together, most) = time.perf_counter(), self.chains[0], self._turn()
         count = self.job.fitting(chain, min(self.count, most))
         done = self._together(chain, count) if together else self.job.advance(chain, self.alone, count)
         seconds = time.perf_counter() - begin
+        self.seconds = seconds / max(count, 1)
         if self.number > 0:  # the first step of all looks for its code, its threads and its memory
-            self._judge(together, count, seconds / max(count, 1))
+            self._judge(together, count, self.seconds)
         self.next_count(count, seconds)
         self.number += 1
         return done
@@ -70,10 +87,14 @@ class Team(Group):
     def _turn(self) -> tuple[bool, int]:
         """Whether the next chunk is taken together, and its most steps."""
         if self.number % EVERY == 1:
-            return False, ALONE
+            return False, self._few(ALONE)
         if self.left > 0:
             return False, self.left
-        return True, self.count if self.is_proven else TOGETHER
+        return True, self.count if self.is_proven else self._few(TOGETHER)
+
+    def _few(self, count: int) -> int:
+        """So many steps, or less if they are long."""
+        return count if count * self.seconds <= BRIEF else max(1, int(BRIEF / self.seconds))
 
     def _judge(self, together: bool, count: int, seconds: float) -> None:
         """What follows from `count` steps that took so long each."""
@@ -89,31 +110,70 @@ class Team(Group):
 
     def _together(self, chain: Chain, count: int) -> int:
         with borrowed_pool(len(self.others)) as pool:
-            step = (np.int64(chain.step), self.job.dtype(chain.before), chain.fresh and count > 0)
-            copies = [State(*(a.copy() for a in chain.state)) for _ in self.others]
-            futures = [
-                pool.submit(self._follow, chain, own, state, count, *step)
-                for own, state in zip(self.others, copies, strict=True)
-            ]
-            done = self._or_give_up(self.buffers.parts, lambda: self.job.advance(chain, self.buffers, count))
+            futures = self.call(pool, chain, count)
+            done = self.or_give_up(lambda: self.job.advance(chain, self.buffers, count))
             wait(futures)
         for future in futures:
             future.result()  # if one failed, the leader seems to have diverged: this is why
         return int(done)
 
-    def _follow(self, chain: Chain, own: Buffers, state: State, count: int, step: Any, before: Any, fresh: bool) -> Any:
-        job = self.job
-        own.memory.fill(-1)
-        sizes = job.plan.step_sizes(int(step), count, job.dtype)
-        place = (chain.stream, step, before, sizes, job.plan.kept[:0], NEVER, fresh, chain.out[:0])
-        return self._or_give_up(
-            own.parts, lambda: job.run_chunk(job.dynamics, job.model, job.gradient, state, own, *place)
-        )
+    def place(self, chain: Chain, count: int) -> tuple[Any, ...]:
+        """Where a chunk begins: its stream, its first step, the size of the one before, the sizes of its own."""
+        sizes = self.job.plan.step_sizes(chain.step, count, self.job.dtype)
+        return chain.stream, np.int64(chain.step), self.job.dtype(chain.before), sizes
 
-    def _or_give_up(self, parts: Parts, run: Callable[[], Any]) -> Any:
+    def or_give_up(self, run: Callable[[], Any]) -> Any:
         """Nobody waits for a thread that failed."""
         try:
             return run()
         except BaseException:
-            parts.signals[-APART:] = 1
+            self.signals[-APART:] = 1
             raise
+
+
+class RowTeam(Team):
+    """Followers take the same steps on copies, and each sums up the gradient over some of the rows."""
+
+    def share(self, size: int) -> Buffers:
+        chain, (leader, *followers) = self.chains[0], members(size, self.buffers.parts.sums)
+        self.others = [self._own(chain, parts) for parts in followers]
+        return self.buffers._replace(parts=leader)
+
+    def _own(self, chain: Chain, parts: Parts) -> Buffers:
+        return self.job.buffers(chain)._replace(parts=parts, origin=np.zeros_like(chain.origin), sums=np.zeros(3))
+
+    @property
+    def signals(self) -> Any:
+        return self.buffers.parts.signals
+
+    def call(self, pool: ThreadPoolExecutor, chain: Chain, count: int) -> list[Future[Any]]:
+        copies = [State(*(a.copy() for a in chain.state)) for _ in self.others]
+        step = (*self.place(chain, count), self.job.plan.kept[:0], NEVER, chain.fresh and count > 0, chain.out[:0])
+        return [pool.submit(self._follow, own, state, *step) for own, state in zip(self.others, copies, strict=True)]
+
+    def _follow(self, own: Buffers, state: State, *step: Any) -> Any:
+        job = self.job
+        own.memory.fill(-1)
+        return self.or_give_up(lambda: job.run_chunk(job.dynamics, job.model, job.gradient, state, own, *step))
+
+
+class CoordinateTeam(Team):
+    """The leader finds the gradients; he and his helpers go through stretches of the coordinates, on the same arrays."""
+
+    def share(self, size: int) -> Buffers:
+        leader, *others = helpers(size, self.buffers.pieces.sums)
+        dim = self.chains[0].state.theta.size
+        self.others = [(own, noise_buffers(self.job.dynamics, dim, self.job.dtype)) for own in others]
+        return self.buffers._replace(pieces=leader)
+
+    @property
+    def signals(self) -> Any:
+        return self.buffers.pieces.signals
+
+    def call(self, pool: ThreadPoolExecutor, chain: Chain, count: int) -> list[Future[Any]]:
+        step = (*self.place(chain, count), np.int64(self.job.plan.first_measured))
+        return [pool.submit(self._help, chain, own, noise, *step) for own, noise in self.others]
+
+    def _help(self, chain: Chain, own: Pieces, noise: Any, *step: Any) -> Any:
+        arrays = chain.state, self.buffers.gradient, chain.origin, noise
+        return self.or_give_up(lambda: help_chunk(own, self.job.dynamics, *arrays, *step))

@@ -1,0 +1,132 @@
+"""A long chain in pieces: between two gradients, stretches of coordinates that know nothing of each other.
+
+What a step does beside its gradient (the work of the gradient, the update, a look whether all is finite) is done piece by piece,
+while a piece is in the cache: one way through memory in place of three. A leader finds the gradients and gives a signal; he and
+his helpers then take a stretch of the pieces each, on the same arrays. Sums are kept per piece and added up in their order, so
+nothing depends on how many threads there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc.dispatch import LOOP, implements, loop, open_function
+from sgmcmc.engines.parts import APART, Whole, awaited
+from sgmcmc.engines.ways import copy, is_finite, nothing_if_finite, sum_of_work, work
+from sgmcmc.integrators import Dynamics
+from sgmcmc.kernels import kernel
+from sgmcmc.potentials import PythonPotential
+from sgmcmc.signals import give_signal, yield_address
+from sgmcmc.spread import PIECE, is_long
+from sgmcmc.update import update, update_blocks
+
+__all__ = ["Pieces", "help_chunk", "helpers", "move_by", "pieces_for"]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+
+class Pieces(NamedTuple):
+    """What a thread knows of the pieces; the arrays are those of all."""
+
+    sums: NDArray[Any]  # (3, pieces) of a step: Σ p K'(p), Σ (θ − origin)·∇U, and 0 if all is finite, else NaN
+    # Of the leader, at 0: the step after the last whose gradient is there. Of helper i, at i·APART: that whose pieces are done.
+    signals: NDArray[np.int64]
+    me: int
+    team: int
+    yielding: int  # the address of `sched_yield`
+
+
+def pieces_for(dynamics: Dynamics, model: Any, dim: int, dtype: Any) -> Whole | Pieces:
+    """Whether a chain is long enough for pieces: it depends on the chain, never on the threads.
+
+    Where Python finds the gradient, Python also calls for the update, which `sgmcmc.spread` then shares out.
+    """
+    if isinstance(model, PythonPotential) or not is_long(dynamics, dim):
+        return Whole()
+    return helpers(1, np.zeros((3, -(-dim // PIECE)), dtype))[0]
+
+
+def helpers(team: int, sums: NDArray[Any]) -> list[Pieces]:
+    """The leader and his helpers, so many in all."""
+    signals = np.zeros((team + 1) * APART, np.int64)
+    return [Pieces(sums, signals, me, team, yield_address()) for me in range(team)]
+
+
+@open_function(on=1, inline=True, fastmath=LOOP)
+def move_by(pieces, dynamics, state, buffers, row, stream, step, before, h, first_measured):
+    """All that a step does after its gradient, as a whole or in pieces; gives back whether θ and ξ are finite after it.
+
+    An infinite ξ would hold θ still for ever. Temperatures are summed up in `buffers` after the step `first_measured`.
+    """
+
+
+@implements(move_by, Whole)
+def _(pieces, dynamics, state, buffers, row, stream, step, before, h, first_measured):
+    theta, gradient = state.theta, buffers.gradient
+    if step == first_measured:
+        copy(theta, buffers.origin)
+    elif step > first_measured:
+        buffers.sums[1] += work(theta, buffers.origin, gradient)
+    virial = update(dynamics, state, gradient, buffers.noise, row, stream, step, before, h)
+    if step > first_measured:
+        buffers.sums[0] += virial / theta.size
+        buffers.sums[2] += 1.0
+    return is_finite(state)
+
+
+@implements(move_by, Pieces)
+def _(pieces, dynamics, state, buffers, row, stream, step, before, h, first_measured):
+    if pieces.team > 1:
+        give_signal(pieces.signals, 0, step + 1)
+    b = buffers
+    move_pieces(pieces, dynamics, state, b.gradient, b.origin, b.noise, stream, step, before, h, first_measured)
+    for other in range(1, pieces.team):
+        if not awaited(pieces, other, step):
+            state.theta[0] = np.nan  # a chain that cannot go on ends as one that diverged
+            return False
+    virial, done, finite = np.float64(0), np.float64(0), np.float64(0)
+    for k in range(pieces.sums.shape[1]):
+        virial += pieces.sums[0, k]
+        done += pieces.sums[1, k]
+        finite += pieces.sums[2, k]
+    if step > first_measured:
+        buffers.sums[0] += virial / state.theta.size
+        buffers.sums[1] += done / state.theta.size
+        buffers.sums[2] += 1.0
+    if finite != 0.0:
+        if pieces.team > 1:
+            give_signal(pieces.signals, pieces.team * APART, 1)  # there will be no next gradient to wait for
+        return False
+    return True
+
+
+@loop
+def move_pieces(pieces, dynamics, state, gradient, origin, noise, stream, step, before, h, first_measured):
+    """The pieces of this thread, one after the other, from the work of the gradient to the look whether all is finite."""
+    count, sums = pieces.sums.shape[1], pieces.sums
+    for k in range(pieces.me * count // pieces.team, (pieces.me + 1) * count // pieces.team):
+        low = k * PIECE
+        high = min(low + PIECE, state.theta.size)
+        theta = state.theta[low:high]
+        if step == first_measured:
+            copy(theta, origin[low:high])
+        elif step > first_measured:
+            sums[1, k] = sum_of_work(theta, origin[low:high], gradient[low:high])
+        sums[0, k] = update_blocks(dynamics, state, gradient, noise, stream, step, before, h, low, high)
+        sums[2, k] = nothing_if_finite(theta) + nothing_if_finite(state.xi[low:high])
+
+
+@kernel
+def help_chunk(pieces, dynamics, state, gradient, origin, noise, stream, step, before, step_sizes, first_measured):
+    """What a helper does for a chunk: his pieces of every step, as soon as its gradient is there. Gives back how many."""
+    for t in range(step_sizes.size):
+        now, h = step + t, step_sizes[t]
+        if not awaited(pieces, 0, now):
+            return t
+        move_pieces(pieces, dynamics, state, gradient, origin, noise, stream, now, before, h, first_measured)
+        before = h
+        give_signal(pieces.signals, pieces.me * APART, now + 1)
+    return step_sizes.size
