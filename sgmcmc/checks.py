@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -152,7 +153,8 @@ def mapped_floats(name: str, value: Any) -> NDArray[Any] | None:
 
 def any_array(name: str, value: Any) -> NDArray[Any]:
     """What NumPy makes an array of; ragged lists, masked entries and objects that break are refused."""
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+    masked = sys.modules.get("numpy.ma")  # loaded by whoever made such an array; to load it takes 15 ms
+    if masked is not None and isinstance(value, masked.MaskedArray) and masked.is_masked(value):
         raise ValueError(f"{name} has masked entries; fill them in, or leave these rows out")
     try:
         return np.asarray(value)

@@ -36,6 +36,7 @@ from numba.core.typing import signature
 
 from sgmcmc.dispatch import LOOP, OpenFunction, open_functions
 from sgmcmc.linking import KernelCompiler
+from sgmcmc.loading import LeanCache
 from sgmcmc.remembering import without_collecting
 
 __all__ = ["ContentCache", "fingerprint", "implementations_fingerprint", "kernel"]
@@ -131,6 +132,8 @@ class ContentCache:
 
 
 class _KernelCache(ContentCache, FunctionCache):  # type: ignore[misc]
+    _impl_class = LeanCache
+
     def save_overload(self, sig: Any, data: Any) -> None:
         """A full disk, or a folder that has become read-only, is no reason to stop."""
         with keeps_going():

@@ -11,7 +11,6 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core.extending import _Intrinsic
-from numba.np.arrayobj import make_array
 
 from sgmcmc.dispatch import loop
 
@@ -28,7 +27,7 @@ class _Fetch(_Intrinsic):  # type: ignore[misc]
 def _typed(_context: Any, x: Any, j: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        array = make_array(signature.args[0])(context, builder, arguments[0])
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
         place = builder.bitcast(builder.gep(array.data, [arguments[1]]), byte)
         function = builder.module.declare_intrinsic(
             "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte] + 3 * [number])

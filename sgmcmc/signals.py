@@ -13,7 +13,6 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core.extending import _Intrinsic
-from numba.np.arrayobj import make_array
 from numpy.typing import NDArray
 
 __all__ = ["give_signal", "give_way", "read_signal", "yield_address"]
@@ -46,7 +45,7 @@ class _Way(_Intrinsic):  # type: ignore[misc]
 
 
 def _place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    array = make_array(signature.args[0])(context, builder, arguments[0])
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
     return builder.gep(array.data, [arguments[1]])
 
 

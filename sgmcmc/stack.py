@@ -12,7 +12,6 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.extending import _Intrinsic
-from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
 __all__ = ["ROOM", "room"]
@@ -29,12 +28,14 @@ class _Room(_Intrinsic):  # type: ignore[misc]
 
 def _typed(_context: Any, exemplar: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, _arguments: Any) -> Any:
+        from numba.np.arrayobj import populate_array  # 20 ms, for who compiles
+
         number = context.get_data_type(signature.args[0])
         with builder.goto_entry_block():
             place = builder.alloca(ir.ArrayType(number, ROOM))
             place.align = 64
         word, size = ir.IntType(64), context.get_abi_sizeof(number)
-        array = make_array(signature.return_type)(context, builder)
+        array = context.make_array(signature.return_type)(context, builder)
         data = builder.bitcast(place, number.as_pointer())
         populate_array(array, data, [word(ROOM)], [word(size)], word(size), meminfo=None)
         return array._getvalue()

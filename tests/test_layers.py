@@ -11,7 +11,7 @@ ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
     {"lowering", "remembering"},
-    {"checks", "lazy", "linking", "names", "signals", "stack", "threads"},
+    {"checks", "lazy", "linking", "loading", "names", "signals", "stack", "threads"},
     {"archive", "chunks", "datasets", "parameters", "transforms"},
     {"dispatch"},
     {"kernels", "floats", "moments", "philox", "prefetch"},

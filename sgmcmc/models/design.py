@@ -114,4 +114,10 @@ def draws_of(theta: Any, dim: int) -> NDArray[np.float64]:
 def values_of(labels: NDArray[Any]) -> NDArray[Any]:
     """The different values, found piece by piece: labels may lie in a file larger than memory."""
     pieces = range(0, max(1, labels.size), 1 << 20)
-    return np.unique(np.concatenate([np.unique(labels[first : first + (1 << 20)]) for first in pieces]))
+    return _different(np.concatenate([_different(labels[first : first + (1 << 20)]) for first in pieces]))
+
+
+def _different(values: NDArray[Any]) -> NDArray[Any]:
+    """What ``np.unique`` gives for numbers without NaN; that loads NumPy's masked arrays, a fiftieth of a short script."""
+    ordered = np.sort(values)
+    return ordered[np.append(np.ones(ordered[:1].size, bool), ordered[1:] != ordered[:-1])]
