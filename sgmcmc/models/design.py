@@ -119,5 +119,6 @@ def values_of(labels: NDArray[Any]) -> NDArray[Any]:
 
 def _different(values: NDArray[Any]) -> NDArray[Any]:
     """What ``np.unique`` gives for numbers without NaN; that loads NumPy's masked arrays, a fiftieth of a short script."""
-    ordered = np.sort(values)
-    return ordered[np.append(np.ones(ordered[:1].size, bool), ordered[1:] != ordered[:-1])]
+    ordered: NDArray[Any] = np.sort(values)
+    found: NDArray[Any] = ordered[np.append(np.ones(ordered[:1].size, bool), ordered[1:] != ordered[:-1])]
+    return found
