@@ -11,6 +11,16 @@ import numpy as np
 __all__ = ["draw"]
 
 
+def kind_of(name: str) -> str:
+    """What has a colour of its own: a sampler, whatever its a."""
+    return name.split(",")[0]
+
+
+def line_of(name: str) -> str:
+    """Solid; dashed for a = 2, dotted for a run that was continued."""
+    return ":" if "continued" in name else "--" if "a = 2" in name else "-"
+
+
 def draw(
     results: list[dict[str, Any]],
     what: str,
@@ -20,22 +30,22 @@ def draw(
     path: Path,
 ) -> Path:
     """Left the validation figure of single draws, right the test figure of the predictive average."""
-    from sgmcmc.plots import COLOURS, blank_figure
+    from sgmcmc.plots.style import blank_figure, colour
 
     page = blank_figure(11.0, 4.8)
     axes = page.subplots(1, 2, sharey=True)
     seen = []
-    for k, result in enumerate(results):
+    kinds = list(dict.fromkeys(kind_of(result["sampler"]) for result in results))
+    for result in results:
         curve = np.array(result["curve"])
         curve = curve[np.isfinite(curve).all(axis=1)]
         if not len(curve):
             continue
         for axis, column in zip(axes, (1, 4), strict=True):
             values = [figure(v) for v in curve[:, column]]
-            style = {"color": COLOURS[k % 7], "ls": "-" if k < 7 else "--", "lw": 1.5}
-            axis.plot(
-                curve[:, 0], values, label=result["sampler"], marker="o" if len(curve) < 8 else None, ms=3, **style
-            )
+            name = result["sampler"]
+            style = {"color": colour(kinds.index(kind_of(name))), "ls": line_of(name), "lw": 1.5}
+            axis.plot(curve[:, 0], values, label=name, marker="o" if len(curve) < 8 else None, ms=3, **style)
             seen += values
     for axis, title in zip(axes, ("validation, single draws", "test, average over draws"), strict=True):
         axis.axhline(static, color="#333333", ls=":", lw=1, label=static_name)
