@@ -7,7 +7,7 @@ import pytest
 
 import sgmcmc as sg
 from sgmcmc import cli, datasets
-from sgmcmc.experiments import contest, curves, kept, music, page, ptb, recurrent
+from sgmcmc.experiments import contest, curves, harness, kept, music, page, ptb, recurrent
 from sgmcmc.experiments.loop import Optimiser
 from sgmcmc.experiments.recurrent import Plan, Predictive, run_epochs
 from sgmcmc.models import LSTM
@@ -151,9 +151,27 @@ def test_a_contest_is_held_and_goes_on_with_more_epochs(tmp_path):
     assert [tuple(r) for r in far[-1]["curve"]][:3] == [tuple(r) for r in longer[3]["curve"]]
     row = contest.row_of(longer[0], float, "NLL")
     assert row["test NLL"] == longer[0]["test"]
-    assert kept.digest(contest._sources()) == kept.digest(contest._sources())
+    assert kept.digest(contest._sources(tiny)) == kept.digest(contest._sources(tiny))
     picture = curves.draw(longer, "NLL", float, 2.7, "frequency of each key", tmp_path / "curves.png")
     assert picture.stat().st_size > 10_000
+
+
+def test_what_was_found_is_kept_through_edits_elsewhere_and_not_through_others(tmp_path, monkeypatch):
+    """Edited plots lose nothing; an edit of the data, or of anything that is compiled, begins anew."""
+    budget = contest.Budget(1, Plan(1, 6, 0, 0, most=1), Plan(1, 6, 0, 0, most=1))
+
+    def files():
+        contest.hold("tiny", tiny, ("jsb", None, True), budget, 192, True, tmp_path, False)
+        return sorted(p.name for p in tmp_path.glob("*.npz"))
+
+    first = files()
+    with monkeypatch.context() as edited:
+        edited.setattr(harness, "_sources", lambda: b"another plot")
+        assert files() == first
+    with monkeypatch.context() as edited:
+        edited.setattr(contest.kernels, "package_fingerprint", lambda: b"another kernel")
+        assert set(first) < set(files())
+    assert kept.digest(contest._sources(tiny)) != kept.digest(contest._sources(files))
 
 
 def test_remarks_say_whether_the_published_figure_is_reached():

@@ -7,6 +7,7 @@ friction or σ_θ where they have it; what else there is has the published value
 
 from __future__ import annotations
 
+import inspect
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sgmcmc import kernels
+from sgmcmc import datasets, kernels
 from sgmcmc.experiments import kept, loop, recurrent
 from sgmcmc.experiments.harness import Contestant, Setting, run_tasks, screen
 from sgmcmc.experiments.recurrent import Plan, run_epochs
@@ -80,18 +81,18 @@ def hold(
     """
     everyone = [c for c in contestants(steps, reach) if not quick or c.name in QUICK]
     folder.mkdir(parents=True, exist_ok=True)
-    rest = problem, place, budget.tuning
+    rest, sources = (problem, place, budget.tuning), _sources(problem)
     chosen, tried = screen(
-        everyone, score, budget.settings, budget.final.seed, rest, f"{name}, tuning", "loss", progress, folder
+        everyone, score, budget.settings, budget.final.seed, rest, f"{name}, tuning", "loss", progress, folder, sources
     )
     tasks = [(c, s, problem, place, budget.final, str(folder)) for c, s in chosen]
     news = partial(_news, folder)
-    results = list(run_tasks(final, tasks, f"{name}, runs", progress, folder, news))
+    results = list(run_tasks(final, tasks, f"{name}, runs", progress, folder, news, sources))
     if budget.further is not None and budget.further > budget.final.epochs:
         mine = [k for k, r in enumerate(results) if r["sampler"].startswith("SGMGT-D")]
         best = tasks[min(mine, key=lambda k: results[k]["valid"])]
         longer = (*best[:4], best[4]._replace(epochs=budget.further), best[5], True)
-        results += list(run_tasks(final, [longer], f"{name}, going on", progress, folder, news))
+        results += list(run_tasks(final, [longer], f"{name}, going on", progress, folder, news, sources))
     return results, tried
 
 
@@ -113,7 +114,7 @@ def final(
 ) -> dict[str, Any]:
     """A full run, from its checkpoint if there is one; with `further` from a copy of that, which is left as it is."""
     model, tests = problem(*place)
-    known_by = kept.digest(_sources(), contestant, setting, problem, place, plan._replace(epochs=0))
+    known_by = kept.digest(_sources(problem), contestant, setting, problem, place, plan._replace(epochs=0))
     checkpoint = Path(folder) / f"checkpoint-{known_by}.npz"
     if further:
         first, checkpoint = checkpoint, checkpoint.with_name(f"further-{known_by}.npz")
@@ -129,10 +130,15 @@ def final(
     return found | {"sampler": f"{contestant.name}, continued" if further else contestant.name, "setting": setting}
 
 
-def _sources() -> bytes:
-    """What a run depends on: the compiled sources, and those of the loop and the network. An edited plot ends no run."""
-    files = (recurrent, loop, lstm, lstm_pass)
-    return kernels.package_fingerprint() + b"".join(Path(str(m.__file__)).read_bytes() for m in files)
+def _sources(problem: Callable[..., Any]) -> bytes:
+    """What a run depends on: all that is compiled, the loop, the network, the data, and the functions at hand.
+
+    An edited plot ends no run, nor does it forget an hour of tuning.
+    """
+    files = (recurrent, loop, lstm, lstm_pass, datasets)
+    functions = (problem, _make, score, final)
+    texts = [Path(str(m.__file__)).read_bytes() for m in files] + [inspect.getsource(f).encode() for f in functions]
+    return kernels.package_fingerprint() + b"".join(texts)
 
 
 def _news(folder: Path) -> str:

@@ -121,12 +121,13 @@ def screen(
     what: str,
     progress: bool = True,
     keep: Path | None = None,
+    sources: bytes | None = None,
 ) -> tuple[list[tuple[Contestant, Setting]], pd.DataFrame]:
     """Tuning of long runs, in one stage: the best setting of each by `score(contestant, setting, *rest)`, and all scores."""
     import pandas as pd
 
     tasks = [(c, s, *rest) for c in contestants for s in settings(c, budget, seed)]
-    scores = list(run_tasks(score, tasks, label, progress, keep))
+    scores = list(run_tasks(score, tasks, label, progress, keep, sources=sources))
     tried = [(t[0].name, t[1], value) for t, value in zip(tasks, scores, strict=True)]
     winners = [(c, _least(c, tasks, scores)[1]) for c in contestants]
     return winners, pd.DataFrame(tried, columns=["sampler", "setting", what])
@@ -167,17 +168,20 @@ def run_tasks(
     progress: bool = True,
     keep: Path | None = None,
     news: Callable[[], str] | None = None,
+    sources: bytes | None = None,
 ) -> Iterator[Any]:
     """function(*task) for every task, in order, on all cores; `function` and what it is given must be importable.
 
     With a folder `keep` each result is written there as it comes, and one that is there already, from the same task and the
-    same sources, is not computed again: what was stopped goes on. While a run is waited for, the bar shows what `news` says.
+    same sources, is not computed again: what was stopped goes on. The sources are all of this package, unless fewer are given,
+    on which alone the results depend. While a run is waited for, the bar shows what `news` says.
     """
     if len(tasks) == 0:
         return
     from tqdm import tqdm
 
-    files = [None if keep is None else keep / f"{digest(_sources(), function, task)}.npz" for task in tasks]
+    known_by = _sources() if sources is None else sources
+    files = [None if keep is None else keep / f"{digest(known_by, function, task)}.npz" for task in tasks]
     kept = {k: file for k, file in enumerate(files) if file is not None and file.exists()}
     missing = [k for k in range(len(tasks)) if k not in kept]
     with _one_thread():
