@@ -265,7 +265,13 @@ class Pack(Task):
         self.room = self._room(sizes)
         self._recall()
         self.dynamics = packed(job.dynamics, self.width, self.room.virial)
-        self.places, self.out = np.array(places), out
+        self.places, self.out, self.all_alive = np.array(places), out, True
+
+    @property
+    def steps_left(self) -> int:
+        """Those of any chain that is alive: they are all in the same step."""
+        alive = next((c for c in self.chains if c.diverged is None), None)
+        return 0 if alive is None else max(0, self.job.end - alive.step)
 
     def _zeros(self, coordinates: int) -> NDArray[Any]:
         return np.zeros(coordinates * self.width, self.job.dtype)
@@ -335,6 +341,8 @@ class Pack(Task):
             np.int64(job.place(low, high).start),
             self.out,
         )
+        if self.all_alive and (self.room.ended[: len(self.chains)] == count).all():
+            return self._note(count, low, step_sizes)
         done = 0
         for chain, place, finite in zip(self.chains, self.places, self.room.ended, strict=False):
             if chain.diverged is None:
@@ -344,7 +352,20 @@ class Pack(Task):
                 chain.diverged = chain.step if finite < count else None
                 job.record(chain, low, self.out[place])
                 done += int(finite)
+        self.all_alive = all(c.diverged is None for c in self.chains)
         return done
+
+    def _note(self, count: int, low: int, step_sizes: NDArray[Any]) -> int:
+        """All chains took `count` steps: with thousands of them, every look at each of them tells."""
+        lead = self.chains[0]
+        step, fresh = lead.step + count, lead.fresh and count == 0
+        before = float(step_sizes[-1]) if count else lead.before
+        for chain in self.chains:
+            chain.step, chain.fresh, chain.before = step, fresh, before
+        if self.job.recorder is not None:
+            for chain, place in zip(self.chains, self.places, strict=True):
+                self.job.record(chain, low, self.out[place])
+        return count * len(self.chains)
 
     def finish(self) -> None:
         """Hand the states and the measurements over to the chains."""
