@@ -129,6 +129,19 @@ def test_everybody_takes_part_with_equal_budgets():
     assert ptb.budget_of(False, 9, 0).final._replace(epochs=0) == ptb.budget_of(False, None, 0).final._replace(epochs=0)
 
 
+def test_ranges_of_step_sizes_are_alike_in_how_far_a_step_goes():
+    """Root mean square velocities by quadrature; without the longer steps those of a = 2 would be a quarter of the others."""
+    reach = {}
+    for c in contest.contestants(13_807)[3:]:
+        kinetics = c.sampler({"step_size": 1e-3, "friction": 1.0}).kinetics
+        p = np.exp(np.linspace(-30.0, 12.0, 4001))
+        weight = p * np.exp(-np.array([sg.kinetics.energy(kinetics, x) for x in p]))
+        speed = np.sqrt(weight @ np.array([sg.kinetics.velocity(kinetics, x) for x in p]) ** 2 / weight.sum())
+        reach[c.name] = speed * c.ranges["step_size"][1]
+    assert max(reach.values()) / min(reach.values()) < 1.3
+    assert reach["SGMGT, a = 2"] / contest.LONGER[2] < 0.3 * reach["SGNHT"]
+
+
 def tiny(name, folder, quick):
     model = LSTM(*scales(24, 0), hidden=8)
     return model, (model.on(*scales(6, 1)), model.on(*scales(6, 2)))
