@@ -76,8 +76,8 @@ def sample(
     thin : keep every so many steps.
     dtype : np.float64 or np.float32, for everything in the run.
     device : "cpu", "cuda", or "auto": a GPU if one is usable, else the CPU; ``trace.info["device"]`` says which.
-    threads : None is as many as there are cores (chains with a plain Python gradient take turns on one;
-        their update uses them all, if it is long).
+    threads : None is as many as there are cores. Fewer chains than that use several each, if their steps are long: many
+        rows, or many coordinates. (Chains with a plain Python gradient take turns on one; their update uses them all.)
     progress : a bar, or none, or a function that is told how many steps were done since it was last told; if it raises
         KeyboardInterrupt, the run ends as by Ctrl-C.
     on_divergence : "raise" a DivergenceError, or "drop" the chain and go on with the others.
