@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import itertools
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, ClassVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["borrowed_pool", "on_own_core", "on_own_lines", "share", "undisturbed", "usable_cores"]
+__all__ = ["borrowed_pool", "on_own_lines", "share", "undisturbed", "usable_cores"]
 
 
 def usable_cores() -> int:
@@ -85,60 +84,10 @@ def _after_fork() -> None:
     """Threads do not survive a fork."""
     _Helpers.forget()
     _idle.clear()
-    _Cores.lock = threading.Lock()
-    _Cores.taken.clear()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def _find_processor_number() -> Callable[[], int] | None:
-    """The system's function that says on which core a thread runs, where there is one and threads can be moved."""
-    if not hasattr(os, "sched_setaffinity"):
-        return None
-    function = getattr(ctypes.CDLL(None), "sched_getcpu", None)
-    return None if function is None else cast(Callable[[], int], function)
-
-
-class _Cores:
-    """Where threads of ours are at work."""
-
-    number = staticmethod(_find_processor_number() or (lambda: -1))
-    lock = threading.Lock()
-    taken: ClassVar[dict[int, int]] = {}  # by thread
-
-
-@contextlib.contextmanager
-def on_own_core() -> Iterator[None]:
-    """For a thread at work: not on a core where another one of ours is, if there are others to go to.
-
-    A thread that is woken begins where the one that woke it is, and a system takes some milliseconds to see that both are busy
-    and another core is not. Half of all runs of four small chains on two threads were run by one core, in 6.1 ms in place of
-    3.9. Here a thread is moved once, and may then be anywhere again.
-    """
-    me, here = threading.get_ident(), _Cores.number()
-    if here < 0 or me in _Cores.taken:
-        yield
-        return
-    with _Cores.lock:
-        others = set(_Cores.taken.values())
-        _Cores.taken[me] = _move_off(others) if here in others else here
-    try:
-        yield
-    finally:
-        with _Cores.lock:
-            del _Cores.taken[me]
-
-
-def _move_off(cores: set[int]) -> int:
-    """Move this thread to some other core, if it may; gives back where it is then."""
-    allowed = os.sched_getaffinity(0)
-    if allowed - cores:
-        with contextlib.suppress(OSError):  # a core that was taken from us in this moment
-            os.sched_setaffinity(0, allowed - cores)
-            os.sched_setaffinity(0, allowed)
-    return _Cores.number()
 
 
 def share(work: Callable[[int, int], None], parts: int, threads: int) -> None:
@@ -151,15 +100,10 @@ def share(work: Callable[[int, int], None], parts: int, threads: int) -> None:
     if count == 1:
         work(0, parts)
         return
-
-    def on_a_core(low: int, high: int) -> None:
-        with on_own_core():
-            work(low, high)
-
     pool = _Helpers.at_least(count - 1)
-    futures = [pool.submit(on_a_core, bounds[i], bounds[i + 1]) for i in range(1, count)]
+    futures = [pool.submit(work, bounds[i], bounds[i + 1]) for i in range(1, count)]
     try:
-        on_a_core(0, bounds[1])
+        work(0, bounds[1])
     finally:
         wait(futures)
     for future in futures:

@@ -31,7 +31,7 @@ from sgmcmc.integrators import Dynamics, State
 from sgmcmc.minibatch import lookahead, row_buffer, rows_per_step
 from sgmcmc.potentials import is_ours
 from sgmcmc.rng import Stream
-from sgmcmc.threads import borrowed_pool, on_own_core, on_own_lines
+from sgmcmc.threads import borrowed_pool, on_own_lines
 from sgmcmc.update import noise_buffers
 
 __all__ = ["Chain", "Group", "Job", "Saver", "Task", "groups", "run", "split"]
@@ -300,12 +300,7 @@ class Task:
 
     def launch(self, pool: ThreadPoolExecutor) -> Future[Any]:
         """Set a chunk going, or a few."""
-
-        def work(end: float) -> int:
-            with on_own_core():
-                return self.stretch(end)
-
-        return pool.submit(work, time.perf_counter() + CHUNK_SECONDS / 8)
+        return pool.submit(self.stretch, time.perf_counter() + CHUNK_SECONDS / 8)
 
     def receive(self, future: Future[Any]) -> int:
         """A chunk is done; gives back how many steps that were."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from typing import Protocol
 
-from sgmcmc.threads import borrowed_pool, on_own_core, undisturbed
+from sgmcmc.threads import borrowed_pool, undisturbed
 
 __all__ = ["Opener", "open_run"]
 
@@ -30,13 +30,12 @@ def open_run(tasks: Sequence[Opener], threads: int, end: float) -> list[int]:
     steps, waiting = [0] * len(tasks), deque(range(len(tasks)))
 
     def work() -> None:
-        with on_own_core():
-            while time.perf_counter() < end:
-                try:
-                    i = waiting.popleft()
-                except IndexError:
-                    return
-                steps[i] = tasks[i].stretch(end)
+        while time.perf_counter() < end:
+            try:
+                i = waiting.popleft()
+            except IndexError:
+                return
+            steps[i] = tasks[i].stretch(end)
 
     with undisturbed():
         _together(work, min(threads, len(tasks)))

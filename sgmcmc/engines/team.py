@@ -15,7 +15,7 @@ from sgmcmc.engines.crew import Chain, Group, Job
 from sgmcmc.engines.parts import APART, Parts, members
 from sgmcmc.engines.pieces import Pieces, help_chunk, helpers
 from sgmcmc.integrators import State
-from sgmcmc.threads import borrowed_pool, on_own_core
+from sgmcmc.threads import borrowed_pool
 from sgmcmc.update import noise_buffers
 
 __all__ = ["teams"]
@@ -123,10 +123,9 @@ class Team(Group):
         return chain.stream, np.int64(chain.step), self.job.dtype(chain.before), sizes
 
     def or_give_up(self, run: Callable[[], Any]) -> Any:
-        """On a core of one's own. Nobody waits for a thread that failed."""
+        """Nobody waits for a thread that failed."""
         try:
-            with on_own_core():
-                return run()
+            return run()
         except BaseException:
             self.signals[-APART:] = 1
             raise

@@ -17,7 +17,6 @@ from sgmcmc.runs.checkpoint import Checkpoint, Saved, draws_beside, restore
 from sgmcmc.runs.door import Place
 from sgmcmc.runs.drawfile import DrawFile
 from sgmcmc.runs.identity import identity
-from sgmcmc.runs.pages import empty
 from sgmcmc.runs.settings import Settings
 
 __all__ = ["Keeping", "open_keeping"]
@@ -89,7 +88,7 @@ def open_keeping(
 def _memory(shape: tuple[int, int, int], kind: Any) -> NDArray[Any]:
     """Memory for all draws, or a word on how much it would be."""
     try:
-        return empty(shape, kind)
+        return np.empty(shape, kind)
     except (MemoryError, ValueError) as error:  # ValueError: more than an address can tell
         chains, draws, size = shape
         gigabytes = math.prod(shape) * np.dtype(kind).itemsize / 2**30
