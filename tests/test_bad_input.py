@@ -398,3 +398,9 @@ def test_what_was_handed_in_is_not_changed(monkeypatch):
     assert all((value == 1.0).all() for value in init.values())
     sg.SGNHT(0.1, scale=scale).dynamics(3)
     assert scale.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_more_chains_than_memory_can_hold_are_refused_at_once():
+    model = sg.models.Gaussian(np.zeros(3), 1.0)
+    with pytest.raises(ValueError, match=r"chains=2147483648 with 3 coordinates need .* GiB .*; ask for fewer chains"):
+        sg.sample(model, sg.SGNHT(0.1), 10, chains=2**31, progress=False)

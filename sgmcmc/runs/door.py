@@ -58,8 +58,32 @@ def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> S
         why=why,
         cores=usable_cores() if given["threads"] is None else checks.integer("threads", given["threads"], 1),
     )
+    _check_chains(settings)
     settings.plan.step_sizes(settings.first, 1, settings.dtype)  # a user's function: better refused here
     return settings
+
+
+CHAIN = 500  # bytes that a chain takes beside its numbers
+STATE = 5  # numbers per coordinate that every chain has: θ, p, ξ, where recording began, a draw
+
+
+def _check_chains(settings: Settings) -> None:
+    """Two thousand million chains would take hours to be made, and then all memory; what cannot fit is refused here."""
+    there = _physical_memory()
+    needed = settings.chains * (CHAIN + STATE * settings.dim * np.dtype(settings.dtype).itemsize)
+    if there is not None and needed > there:
+        raise ValueError(
+            f"chains={settings.chains} with {settings.dim} coordinates need {needed / 2**30:.3g} GiB for their states alone, "
+            f"and this machine has {there / 2**30:.3g}; ask for fewer chains"
+        )
+
+
+def _physical_memory() -> int | None:
+    """In bytes; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 def _device(device: str, model: Any, sampler: Sampler) -> tuple[str, str]:
