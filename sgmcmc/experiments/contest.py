@@ -59,7 +59,7 @@ def contestants(steps: int, reach: float = 1.0) -> list[Contestant]:
     """Everybody, with ranges for data of so many steps: U grows with them, and the time scale of its dynamics with their root.
 
     Ranges of step sizes are alike in how far a step goes: for a = 2, whose momenta are slow, they are longer in time. (With those
-    of a = 1 the longest step was the best for a = 2 on every data set.)
+    of a = 1 the longest steps were the best for a = 2 on every data set.)
 
     reach : by how much longer the steps of samplers with momenta may be than that says.
     """

@@ -24,6 +24,7 @@ __all__ = [
     "draw",
     "energy",
     "fill_momenta",
+    "fill_one_by_one",
     "friction_flow",
     "halfway",
     "inverse_mass",
@@ -100,7 +101,8 @@ def as_root(kinetics: Any) -> Any:
 
 
 @implements(fill_momenta)
-def _(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
+def fill_one_by_one(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
+    """For any kinetics; and on a GPU for all of them, where a thread has no vectors to fill."""
     for i in range(p.size):
         p[i] = draw(kinetics, temperature, stream, step, first + i)
 

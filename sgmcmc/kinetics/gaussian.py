@@ -15,6 +15,7 @@ from sgmcmc.kinetics.functions import (
     draw,
     energy,
     fill_momenta,
+    fill_one_by_one,
     friction_flow,
     inverse_mass,
     log_normaliser,
@@ -101,10 +102,7 @@ def _(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: An
         p[i] = unit * p[i]
 
 
-@implements(fill_momenta, Gaussian, device=True)  # a thread of a GPU has no vectors to fill
-def _(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
-    for i in range(p.size):
-        p[i] = draw(kinetics, temperature, stream, step, first + i)
+implements(fill_momenta, Gaussian, device=True)(fill_one_by_one)
 
 
 @implements(log_normaliser, Gaussian)

@@ -21,7 +21,16 @@ import numpy as np
 from sgmcmc.dispatch import implements, leaf, like, loop
 from sgmcmc.elementary import exp, log, power, tanh
 from sgmcmc.floats import constants
-from sgmcmc.kinetics.functions import acceptance, as_linear, as_root, draw, fill_momenta, log_normaliser, shape_of
+from sgmcmc.kinetics.functions import (
+    acceptance,
+    as_linear,
+    as_root,
+    draw,
+    fill_momenta,
+    fill_one_by_one,
+    log_normaliser,
+    shape_of,
+)
 from sgmcmc.kinetics.monomial_gamma import MonomialGamma, exponents, radial_energy
 from sgmcmc.kinetics.special_forms import GeneralMonomial, LinearMonomial, RootMonomial
 from sgmcmc.rng import MOMENTUM, log_gamma_attempt, log_gamma_variate, normal_pair, uniform, words
@@ -146,13 +155,8 @@ def _(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: An
         _fill_by_rejection(kinetics, temperature, p, stream, step, first)
 
 
-def _one_by_one(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
-    for i in range(p.size):
-        p[i] = draw(kinetics, temperature, stream, step, first + i)
-
-
-for _form in (LinearMonomial, RootMonomial, MonomialGamma):  # a thread of a GPU has no vectors to fill
-    implements(fill_momenta, _form, device=True)(_one_by_one)
+for _form in (LinearMonomial, RootMonomial, MonomialGamma):
+    implements(fill_momenta, _form, device=True)(fill_one_by_one)
 
 
 @implements(draw, RootMonomial)
