@@ -82,7 +82,7 @@ def _physical_memory() -> int | None:
     """In bytes; None where the system does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
+    except (OSError, AttributeError, ValueError):
         return None
 
 
