@@ -215,6 +215,16 @@ def test_the_ends_of_the_range_are_exact_compiled_and_in_plain_python(name, prec
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", [name for name in LIMITS if name not in ENDS])
+def test_functions_of_ordinary_numbers_keep_zero_and_nan(name, precision):
+    function, x = getattr(elementary, name), np.array([0, NAN], precision)
+    with np.errstate(all="ignore"):  # in plain Python the bits of NaN overflow as an integer
+        wanted = np.array([function(precision(0)), NAN], precision)
+        np.testing.assert_array_equal([function(v) for v in x], wanted)
+    np.testing.assert_array_equal(applied(function, x), wanted)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_powers_at_the_ends_are_exact_compiled_and_in_plain_python(precision):
     x, y, wanted = (np.array(column, precision) for column in zip(*POWERS, strict=True))
     power = numba.njit(error_model="numpy")(lambda a, b: elementary.power(a, b))
