@@ -192,7 +192,7 @@ def test_remarks_say_whether_the_published_figure_is_reached():
 
     own = music.SETS["jsb"]
     table = pd.DataFrame({"sampler": ["SGLD", "SGMGT-D, a = 1", "SGMGT-D, a = 2"], "test NLL": [9.0, 8.5, 8.4]})
-    table["keys averaged"], table["best draw alone"] = 8.6, 8.9
+    table["keys averaged"], table["best draw alone"], table["last draw alone"], table["shortened"] = 8.6, 8.9, 9.2, 0.01
     said = " ".join(music.remarks_of(table, own))
     assert (
         "SGMGT-D: 8.40 (SGMGT-D, a = 2), at or below the published 8.43; with keys averaged by themselves 8.60" in said
@@ -201,6 +201,10 @@ def test_remarks_say_whether_the_published_figure_is_reached():
     said = " ".join(music.remarks_of(worse, own))
     assert "above the published 8.43" in said
     assert "2 of 3 are below 11.06" in said
+    assert "lost" not in said
+    said = " ".join(music.remarks_of(table.assign(**{"last draw alone": [50.76, 9.2, 9.2], "shortened": [0.46, 0.0, 0.0]}), own))
+    assert "SGLD was lost on the way: its last draw alone is at 50.8, above 11.06, and 46% of its gradients were shortened" in said
+    assert said.count("lost") == 1
     assert all(f"music-{name}" in page.ORDER for name in music.SETS)
 
 
