@@ -105,7 +105,7 @@ def test_the_memory_of_a_long_run_is_that_of_a_short_one(kept):
     arguments = [sys.executable, "-c", RSS.replace("{KEPT}", kept), "860"]
     for _ in range(2):  # the first one may have to compile, which takes memory too
         grown = int(subprocess.run(arguments, capture_output=True, text=True, check=True).stdout) / 1024
-    draws = 800 * 300_000 * 4 / 2**20  # 916 MB more than before; how much of its room of 64 MB the short run used is chance
+    draws = 800 * 300_000 * 4 / 2**20  # 916 MB more; how much of its room of 64 MB the short run used is chance
     assert (grown > 0.8 * draws) == (kept == "{}"), grown
     assert kept == "{}" or grown < 0.1 * draws, grown
 

@@ -131,9 +131,10 @@ def remarks_of(table: Any, own: Set) -> list[str]:
             )
     if own.published.get("SGLD", 0.0) > own.static:
         said.append("The published figure of SGLD is above that of the frequency of each key: no evidence of learning.")
-    for row in table[~(table["last draw alone"] <= own.static)].to_dict("records"):
-        said.append(
-            f"{row['sampler']} was lost on the way: its last draw alone is at {row['last draw alone']:.1f}, above {own.static:.2f}, "
-            f"and {row['shortened']:.0%} of its gradients were shortened. Its step size was the best of those tried in short runs."
-        )
+    said += [
+        f"{name} was lost on the way: its last draw alone is at {last:.1f}, above {own.static:.2f}, and {share:.0%} of its "
+        "gradients were shortened. Its step size was the best of those tried in short runs."
+        for name, last, share in zip(table["sampler"], table["last draw alone"], table["shortened"], strict=True)
+        if not last <= own.static
+    ]
     return said
