@@ -346,6 +346,30 @@ def test_a_busy_machine_is_given_a_second_chance(tmp_path, monkeypatch):
     assert row["others"] == 0.2
 
 
+def test_rounds_follow_each_other_and_their_times_come_together(tmp_path, monkeypatch):
+    calls, check = [], {"right": True, "text": "fine"}
+
+    def measure(entry, folder, environments):
+        number = entry.get("round", 0)
+        calls.append((number, entry["who"]))
+        own = check | {"right": not (entry["who"] == "numpy" and number == 2)}
+        return {"seconds": [1.0 + number], "work": 1, "others": 0.01 * number, "check": own}
+
+    monkeypatch.setattr(runner, "_measure", measure)
+    some = CASES["normals"].entries(True)[:2]
+    assert [e["who"] for e in some] == ["sgmcmc", "numpy"]
+    slow = some[0] | {"draws": "draws.npy"}
+    rows = runner.run_entries([*some, slow], tmp_path, Environments(), progress=False, rounds=3)
+    ours, numpys = (0, "sgmcmc"), (0, "numpy")
+    assert calls == [ours, numpys, ours, (1, "sgmcmc"), (1, "numpy"), (2, "sgmcmc"), (2, "numpy")]
+    assert [row["seconds"] for row in rows] == [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0]]
+    assert [row["check"]["right"] for row in rows] == [True, False, True]  # wrong in one round is wrong
+    assert [row["others"] for row in rows] == [0.02, 0.02, 0.0]
+    assert all("round" not in row for row in rows)
+    with pytest.raises(ValueError, match="rounds=0"):
+        results.run_bench(["normals"], tmp_path, tmp_path / "page.md", quick=True, rounds=0)
+
+
 def test_a_run_replaces_the_cases_it_measured_and_never_mixes_quick_with_full(tmp_path):
     old = made_up()
     (tmp_path / results.FILE).write_text(json.dumps(old))

@@ -43,6 +43,13 @@ def declare(parser: argparse.ArgumentParser) -> Run:
         help="where benchmarks.json and pictures go, and what a stopped run has finished (default: %(default)s)",
     )
     parser.add_argument("--page", type=Path, default=None, metavar="FILE", help="the page (default: DIR/benchmarks.md)")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=1,
+        metavar="N",
+        help="measure everything N times, one round after the other, where other machines share this one's processor",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     return _run
 
@@ -63,6 +70,7 @@ def _run(arguments: argparse.Namespace) -> None:
             quick=arguments.quick,
             old_python=arguments.old_python,
             progress=not arguments.quiet,
+            rounds=arguments.rounds,
         )
     except KeyboardInterrupt:
         done = len([f for f in kept_in(out).glob("*.json") if len(f.stem) == 32])
