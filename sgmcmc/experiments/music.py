@@ -135,6 +135,6 @@ def remarks_of(table: Any, own: Set) -> list[str]:
         f"{name} was lost on the way: its last draw alone is at {last:.1f}, above {own.static:.2f}, and {share:.0%} of its "
         "gradients were shortened. Its step size was the best of those tried in short runs."
         for name, last, share in zip(table["sampler"], table["last draw alone"], table["shortened"], strict=True)
-        if not last <= own.static
+        if last > own.static
     ]
     return said
