@@ -59,7 +59,7 @@ def nanoseconds_per_step(model, sampler, dtype, steps: int, repeats: int) -> flo
         state = sampler.start(np.zeros(model.dim, dtype))
         out, origin = np.empty((steps, model.dim), dtype), np.zeros(model.dim, dtype)
         chain = crew.Chain(0, stream(1, 0), state, 0, 0.0, out, origin, fresh=True)
-        buffers = job.buffers(chain)
+        buffers = job.buffers(model.dim)[0]
         job.advance(chain, buffers, 0)
         begin = time.thread_time()
         job.advance(chain, buffers, steps)

@@ -139,6 +139,14 @@ def lookahead(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
     return np.full(AHEAD // minibatch.size * minibatch.size + 1, -1, np.int64)
 
 
+def forget(minibatch: Any, memory: NDArray[np.int64]) -> None:
+    """Nothing in `memory` holds any more, be it of this chain or of another."""
+    if isinstance(minibatch, WithoutReplacement):
+        memory.fill(-1)
+    elif memory.size > 0:
+        memory[-1] = -1  # the number of what is there
+
+
 @open_function(inline=True, fastmath=LOOP)
 def choose(minibatch, n_rows, stream, step, memory, rows):
     """Write the rows of this step into `rows`."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["borrowed_pool", "on_own_lines", "share", "undisturbed", "usable_cores"]
+__all__ = ["borrowed_pool", "on_own_lines", "rows_on_own_lines", "share", "undisturbed", "usable_cores"]
 
 
 def usable_cores() -> int:
@@ -29,13 +29,23 @@ def on_own_lines(arrays: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
     Two threads that write into one line take it from each other with every write, though they write to different places: four
     short chains ran at two thirds of their speed. Lines are fetched in pairs, so it is pairs that are kept apart.
     """
+    return [own[0] for own in rows_on_own_lines((array[None] for array in arrays), 1)]
+
+
+def rows_on_own_lines(arrays: Iterable[NDArray[Any]], count: int) -> list[NDArray[Any]]:
+    """The same for the rows of arrays, all at once: each array has `count` rows, or one that is repeated; rows are contiguous.
+
+    All that belongs to row i stands together. A row of a result is contiguous; the result itself is not.
+    """
     pair, given = 128, list(arrays)
-    ends = list(itertools.accumulate(-(-a.nbytes // pair) * pair for a in given))
-    room = np.empty((ends[-1] if ends else 0) + pair, np.uint8)
+    ends = list(itertools.accumulate(-(-(a.nbytes // len(a)) // pair) * pair for a in given))
+    stride = ends[-1] if ends else 0
+    room = np.empty(count * stride + pair, np.uint8)
     begin = -room.__array_interface__["data"][0] % pair
     own: list[NDArray[Any]] = []
     for array, first in zip(given, [0, *ends], strict=False):
-        own.append(np.ndarray(array.shape, array.dtype, room, begin + first))
+        shape, strides = (count, *array.shape[1:]), (stride, *array.strides[1:])
+        own.append(np.ndarray(shape, array.dtype, room, begin + first, strides))
         own[-1][...] = array
     return own
 

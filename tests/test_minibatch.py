@@ -17,12 +17,14 @@ import sgmcmc as sg
 from sgmcmc.engines import crew
 from sgmcmc.engines.python import choose_rows
 from sgmcmc.minibatch import (
+    Blocks,
     EpochShuffle,
     FullData,
     WithoutReplacement,
     WithReplacement,
     as_minibatch,
     coming,
+    forget,
     lookahead,
     memory,
     row_buffer,
@@ -155,6 +157,24 @@ def test_rows_depend_on_seed_chain_and_step_alone(minibatch):
     for other in ({"seed": 2}, {"chain": 1}):
         assert not np.array_equal(rows_of_steps(minibatch, 22, range(40), **other), rows)
     assert len({r.tobytes() for r in rows}) > 35
+
+
+@pytest.mark.parametrize("room", [memory, lookahead])
+@pytest.mark.parametrize("minibatch", [*(kind(4) for kind in KINDS.values()), Blocks(3, 4, 4)])
+def test_memory_that_another_chain_used_is_forgotten(minibatch, room):
+    def rows_of_chain(chain, scratch):
+        rows = row_buffer(minibatch, 22)
+        choose_rows(minibatch, 22, stream(1, chain), np.int64(2), scratch, rows)
+        return rows.copy()
+
+    scratch = room(minibatch, 22)
+    for chain in range(20):
+        forget(minibatch, scratch)
+        np.testing.assert_array_equal(rows_of_chain(chain, scratch), rows_of_chain(chain, room(minibatch, 22)))
+    if scratch.size:  # the control: one that remembers chooses otherwise
+        remembered = [rows_of_chain(chain, scratch) for chain in range(20)]
+        fresh = [rows_of_chain(chain, room(minibatch, 22)) for chain in range(20)]
+        assert not np.array_equal(remembered, fresh)
 
 
 class Recorder:

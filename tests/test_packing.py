@@ -11,6 +11,7 @@ import pytest
 import sgmcmc as sg
 from sgmcmc.dispatch import loop
 from sgmcmc.engines import crew, packed
+from sgmcmc.engines.herd import set_apart
 from sgmcmc.engines.packed import MOST_LANES
 from sgmcmc.engines.plan import make_plan
 from sgmcmc.kernels import kernel
@@ -209,6 +210,33 @@ def test_a_run_in_several_chunks_is_compiled_for_once(monkeypatch):
     sg.sample(sg.models.FiveWell(), sg.SGLD(0.0123), 7, warmup=0, chains=3, progress=False, seed=1, clip_gradient=50.0)
     assert several <= before + 1
     assert len(packed.run_pack.signatures) == several
+
+
+def test_chains_that_are_set_apart_write_to_their_herd_and_to_no_line_of_another():
+    chains = start(sg.SGNHT(0.1), np.arange(6.0).reshape(3, 2), 1, 3, 2, np.float64)
+    stale = chains[0].state.theta
+    set_apart(chains)
+    for i, chain in enumerate(chains):
+        chain.state.theta[:] += 10.0
+        np.testing.assert_array_equal(chain.herd.states.theta[i], [10.0 + 2 * i, 11.0 + 2 * i])
+        assert np.shares_memory(chain.sums, chain.herd.sums)
+        assert np.shares_memory(chain.origin, chain.herd.origins)
+    np.testing.assert_array_equal(stale, [0.0, 1.0])  # the control: a view from before would miss all that
+    lines = [{a.ctypes.data // 128 for a in (*c.state, c.origin, c.sums) if a.size} for c in chains]
+    assert not lines[0] & lines[1]
+    assert not lines[1] & lines[2]
+
+
+def test_chains_without_a_herd_are_set_apart_too():
+    first = sg.sample(sg.models.Gaussian([0.0, 0.0], 1.0), sg.SGNHT(0.1), 5, warmup=0, chains=3, seed=1, progress=False)
+    chains = start(sg.SGNHT(0.1), first, 1, 3, 2, np.float64)
+    before = [c.state.theta.copy() for c in chains]
+    set_apart(chains)
+    for chain, theta in zip(chains, before, strict=True):
+        np.testing.assert_array_equal(chain.state.theta, theta)
+    lines = [{a.ctypes.data // 128 for a in (*c.state, c.origin, c.sums) if a.size} for c in chains]
+    assert not lines[0] & lines[1]
+    assert not lines[1] & lines[2]
 
 
 def test_a_chain_of_a_herd_sees_its_row_and_can_be_copied():

@@ -196,6 +196,23 @@ def test_arrays_on_lines_of_their_own_share_none(shape):
     assert len(set(pairs)) == len(pairs)
 
 
+def test_rows_on_lines_of_their_own_share_none_with_other_rows():
+    rng = np.random.default_rng(0)
+    given = [rng.random((9, 3)), rng.random((1, 40)), rng.random((9, 0)), rng.random((9, 2, 5)), np.arange(9)[:, None]]
+    copies = threads.rows_on_own_lines(given, 9)
+    lines = set()
+    for i in range(9):
+        for array, copy in zip(given, copies, strict=True):
+            row = copy[i]
+            np.testing.assert_array_equal(row, array[i % len(array)])
+            assert row.dtype == array.dtype
+            assert row.flags.c_contiguous
+            assert row.flags.writeable
+            own = set(range(row.ctypes.data // 128, -(-(row.ctypes.data + row.nbytes) // 128)))
+            assert not lines & own
+            lines |= own
+
+
 def test_plain_arrays_do_share_lines():
     """The control of the test above."""
     rows = np.zeros((50, 3))

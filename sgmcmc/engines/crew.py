@@ -28,16 +28,17 @@ from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.python import is_finite
 from sgmcmc.engines.recording import Recorder, Tally
 from sgmcmc.integrators import Dynamics, State
-from sgmcmc.minibatch import lookahead, row_buffer, rows_per_step
+from sgmcmc.minibatch import forget, lookahead, row_buffer, rows_per_step
 from sgmcmc.potentials import is_ours
 from sgmcmc.rng import Stream
-from sgmcmc.threads import borrowed_pool, on_own_lines
+from sgmcmc.threads import borrowed_pool, rows_on_own_lines
 from sgmcmc.update import noise_buffers
 
 __all__ = ["Chain", "Group", "Job", "Saver", "Task", "groups", "run", "split"]
 
 CHUNK_SECONDS = 0.15
 FEW = 64  # chains, whose first chunks together are still short
+NUMBER = 5e-8  # seconds for a number of a batch; ours take one or two ns, and 20 for a coordinate without any rows
 
 
 @dataclass
@@ -74,15 +75,19 @@ class Job:
     def end(self) -> int:
         return self.plan.first + self.plan.steps
 
-    def buffers(self, chain: Chain) -> Buffers:
-        dim, g = chain.state.theta.size, self.gradient
-        room = noise_buffers(self.dynamics, dim, self.dtype)
+    def buffers(self, dim: int, count: int = 1) -> list[Buffers]:
+        """Scratch space, so many times over; `advance` puts in what belongs to its chain."""
+        g, noise = self.gradient, noise_buffers(self.dynamics, dim, self.dtype)
         gradient, normals = np.zeros(dim, self.dtype), np.zeros((1, dim if g.noise > 0.0 else 0), self.dtype)
         rows, memory = row_buffer(g.minibatch, g.n_rows), lookahead(g.minibatch, g.n_rows)
-        *noise, gradient, normals, rows, memory = on_own_lines((*room, gradient, normals, rows, memory))
-        origin, sums = chain.origin, chain.sums
-        apart = self.parts(dim), self.pieces(dim)
-        return Buffers(type(room)(*noise), gradient, normals, rows, memory, origin, sums, *apart)
+        rooms = rows_on_own_lines((a[None] for a in (*noise, gradient, normals, rows, memory)), count)
+        shared = np.zeros(dim, self.dtype), np.zeros(3)  # in place of a chain's origin and sums
+        found = []
+        for i in range(count):
+            *normals_of_noise, gradient, normals, rows, memory = (room[i] for room in rooms)
+            own = type(noise)(*normals_of_noise), gradient, normals, rows, memory
+            found.append(Buffers(*own, *shared, self.parts(dim), self.pieces(dim)))
+        return found
 
     def parts(self, dim: int) -> Whole | Parts:
         """How a chain takes the sum over its rows."""
@@ -95,7 +100,7 @@ class Job:
 
     def first_count(self, dim: int) -> int:
         """Steps in a first chunk: one, as somebody else's gradient may take seconds."""
-        return max(1, min(self._foreseen(dim), 1 << 10))
+        return max(1, min(self._foreseen(dim), 1 << 13))
 
     def is_quick(self, dim: int) -> bool:
         """Whether it is known before the first step that one does not take longer than a chunk should.
@@ -105,11 +110,11 @@ class Job:
         return self._foreseen(dim) > 0 and not self._is_mapped and not config.DISABLE_JIT
 
     def _foreseen(self, dim: int) -> int:
-        """How many steps a chunk has room for, as far as is known: ours take far less than a µs per number."""
+        """How many steps a chunk has room for, as far as is known."""
         if not self._is_ours:
             return 0
         rows = rows_per_step(self.gradient.minibatch, self.gradient.n_rows)
-        return int(CHUNK_SECONDS * 1e6 / (dim * max(1, rows)))
+        return int(CHUNK_SECONDS / (NUMBER * dim * max(1, rows)))
 
     @cached_property
     def _is_ours(self) -> bool:
@@ -136,8 +141,7 @@ class Job:
     def advance(self, chain: Chain, buffers: Buffers, count: int) -> int:
         """Run up to `count` steps of a chain; gives back how many."""
         count = self.fitting(chain, count)
-        if buffers.memory.size:
-            buffers.memory.fill(-1)  # it may hold what another chain remembered
+        forget(self.gradient.minibatch, buffers.memory)  # it may hold what another chain remembered
         low, high = (self.plan.recorded_before(s) for s in (chain.step, chain.step + count))
         step_sizes, out = self.plan.step_sizes(chain.step, count, self.dtype), chain.out[self.place(low, high)]
         done = self.run_chunk(
@@ -168,7 +172,9 @@ class Job:
 
 def groups(job: Job, chains: list[Chain], threads: int) -> list[Group]:
     """The chains in a few groups for each thread."""
-    return [Group(job, group) for group in split(chains, 4 * threads)]
+    found = split(chains, 4 * threads)
+    rooms = job.buffers(chains[0].state.theta.size, len(found))
+    return [Group(job, group, own) for group, own in zip(found, rooms, strict=True)]
 
 
 def run(
@@ -323,14 +329,11 @@ class Task:
 class Group(Task):
     """Chains that take turns in the same scratch space."""
 
-    def __init__(self, job: Job, chains: list[Chain]) -> None:
+    def __init__(self, job: Job, chains: list[Chain], buffers: Buffers) -> None:
         super().__init__(job, chains)
         dim = chains[0].state.theta.size
         self.count, self.is_quick = job.first_count(dim), job.is_quick(dim) and len(chains) <= FEW
-        for chain in chains:
-            *state, chain.origin, chain.sums = on_own_lines((*chain.state, chain.origin, chain.sums))
-            chain.state = State(*state)
-        self.buffers = job.buffers(chains[0])
+        self.buffers = buffers
 
     def prepare(self) -> None:
         self.job.advance(self.chains[0], self.buffers, 0)

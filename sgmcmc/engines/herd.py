@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from sgmcmc.engines.crew import Chain
 from sgmcmc.integrators import State
 from sgmcmc.rng import Stream
+from sgmcmc.threads import rows_on_own_lines
 
-__all__ = ["Herd", "Herded", "herd_of"]
+__all__ = ["Herd", "Herded", "herd_of", "set_apart"]
 
 Terms = NDArray[np.float64]
 
@@ -26,7 +27,12 @@ class Herd:
     def __init__(self, states: State, origins: NDArray[Any], sums: NDArray[np.float64]) -> None:
         self.states, self.origins, self.sums = states, origins, sums
         self.terms: Terms | None = None
-        self.in_packs = False  # packs leave everything here; others give their chains arrays of their own
+        self.is_home = False  # whether its rows are what its chains write to, or leave behind
+
+    def set_apart(self) -> None:
+        """Move the rows to memory where no two share a line."""
+        *states, self.origins, self.sums = rows_on_own_lines((*self.states, self.origins, self.sums), len(self.sums))
+        self.states, self.is_home = State(*states), True
 
     def terms_for(self, coordinates: int) -> Terms:
         """Room for `terms`, zeros at first."""
@@ -57,6 +63,11 @@ class Herded(Chain):
         setattr(self, name, value)
         return value
 
+    def look_again(self) -> None:
+        """Forget the views: the herd has moved."""
+        for name in ("state", "origin", "sums"):
+            self.__dict__.pop(name, None)
+
     @property
     def terms(self) -> Terms | None:
         return None if self.herd.terms is None else self.herd.terms[self.place]
@@ -67,11 +78,25 @@ class Herded(Chain):
             self.herd.terms_for(value.size)[self.place] = value
 
 
+def set_apart(chains: list[Any]) -> None:
+    """Give every chain memory of its own for what it writes, so that no two threads write into one line."""
+    if all(isinstance(c, Herded) for c in chains):
+        chains[0].herd.set_apart()
+        for chain in chains:
+            chain.look_again()
+        return
+    columns = zip(*((*c.state, c.origin, c.sums) for c in chains), strict=True)
+    rooms = rows_on_own_lines((np.stack(own) for own in columns), len(chains))
+    for i, chain in enumerate(chains):
+        *state, chain.origin, chain.sums = (room[i] for room in rooms)
+        chain.state = State(*state)
+
+
 def herd_of(chains: list[Any]) -> tuple[Herd, Any]:
     """The herd of chains that run in a pack, and where they are in it; chains with none become one."""
     if isinstance(chains[0], Herded):
         herd, places = chains[0].herd, [c.place for c in chains]
-        herd.in_packs = True
+        herd.is_home = True
         in_a_row = places[-1] - places[0] == len(places) - 1
         return herd, slice(places[0], places[-1] + 1) if in_a_row else places
     states = State(*(np.stack(own) for own in zip(*(c.state for c in chains), strict=True)))

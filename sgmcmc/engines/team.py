@@ -15,6 +15,7 @@ from sgmcmc.engines.crew import Chain, Group, Job
 from sgmcmc.engines.parts import APART, Parts, members
 from sgmcmc.engines.pieces import Pieces, help_chunk, helpers
 from sgmcmc.integrators import State
+from sgmcmc.minibatch import forget
 from sgmcmc.threads import borrowed_pool
 from sgmcmc.update import noise_buffers
 
@@ -54,7 +55,7 @@ class Team(Group):
     seconds = 0.0  # of a step, as it was last
 
     def __init__(self, job: Job, chain: Chain, size: int) -> None:
-        super().__init__(job, [chain])
+        super().__init__(job, [chain], job.buffers(chain.state.theta.size)[0])
         self.number = 0  # of chunks
         self.seconds_alone, self.is_proven = np.inf, False  # of a step; that a team is not slower
         self.pause, self.left = TOGETHER, 0  # steps of the next pause, and of this one those that are left
@@ -140,7 +141,7 @@ class RowTeam(Team):
         return self.buffers._replace(parts=leader)
 
     def _own(self, chain: Chain, parts: Parts) -> Buffers:
-        return self.job.buffers(chain)._replace(parts=parts, origin=np.zeros_like(chain.origin), sums=np.zeros(3))
+        return self.job.buffers(chain.state.theta.size)[0]._replace(parts=parts)
 
     @property
     def signals(self) -> Any:
@@ -153,7 +154,7 @@ class RowTeam(Team):
 
     def _follow(self, own: Buffers, state: State, *step: Any) -> Any:
         job = self.job
-        own.memory.fill(-1)
+        forget(job.gradient.minibatch, own.memory)
         return self.or_give_up(lambda: job.run_chunk(job.dynamics, job.model, job.gradient, state, own, *step))
 
 

@@ -53,7 +53,7 @@ def _ends(alive: list[Chain]) -> tuple[dict[str, NDArray[Any]], NDArray[np.float
     """Where chains ended, and the sums of what they measured, a row for each."""
     numbers = {"step": np.array([c.step for c in alive]), "before": np.array([c.before for c in alive])}
     first = alive[0]
-    if isinstance(first, Herded) and first.herd.in_packs:
+    if isinstance(first, Herded) and first.herd.is_home:
         herd, rows = first.herd, [c.place for c in alive if isinstance(c, Herded)]
         arrays = {name: array[rows] for name, array in herd.states._asdict().items()}
         return arrays | numbers, herd.sums[rows]

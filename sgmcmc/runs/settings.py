@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.engines import cpu, crew, packed, python, team
+from sgmcmc.engines.herd import set_apart
 from sgmcmc.engines.plan import Plan, make_plan
 from sgmcmc.engines.recording import Recorder
 from sgmcmc.minibatch import FullData
@@ -93,5 +94,6 @@ def local_tasks(
         return cuda.fleets(job, chains, seed)
     found: Sequence[crew.Task] | None = packed.packs(job, chains, threads, out)
     if found is None:
+        set_apart(chains)
         found = team.teams(job, chains, cores // max(1, min(threads, len(chains))))
     return crew.groups(job, chains, threads) if found is None else found

@@ -61,7 +61,7 @@ def _runner(
             state.xi[:] += spread * np.random.default_rng((seed, k)).standard_normal(state.xi.size)
         out = np.empty((draws, theta.size))
         chain = crew.Chain(k, stream(seed, k), state, 0, 0.0, out, np.zeros(theta.size), fresh=True)
-        if job.advance(chain, job.buffers(chain), steps.steps) < steps.steps:
+        if job.advance(chain, job.buffers(theta.size)[0], steps.steps) < steps.steps:
             raise FloatingPointError(f"chain {k} diverged in step {chain.diverged}; take a smaller step size")
         return out
 
