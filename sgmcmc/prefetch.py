@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.extending import _Intrinsic
 
-from sgmcmc.dispatch import loop
+from sgmcmc.dispatch import implements, loop, open_function
 
 __all__ = ["fetch", "fetch_row"]
 
@@ -43,9 +44,24 @@ fetch = _Fetch("fetch", _typed)  # fetch(x, j): the line of memory with x[j]
 fetch._register()
 
 
+@open_function
+def per_line(number):
+    """How many numbers of this kind are in a line of memory: known to the compiler, as an array's `itemsize` is not."""
+
+
+@implements(per_line, np.float32)
+def _(number):
+    return 16
+
+
+@implements(per_line, np.float64)
+def _(number):
+    return 8
+
+
 @loop(inline=True)
 def fetch_row(x):
     """All of a contiguous row."""
-    for j in range(0, x.size, 64 // x.itemsize):
+    for j in range(0, x.size, per_line(x[0])):
         fetch(x, j)
     fetch(x, x.size - 1)

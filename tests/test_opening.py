@@ -19,6 +19,7 @@ from sgmcmc.potentials import is_ours
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((200, 20)), (RNG.random(200) < 0.5).astype(np.float64)
 MODEL = sg.models.LogisticRegression(X, Y, prior=sg.priors.Gaussian(1.0))
+LONG = 30_000  # draws, for more than one chunk
 
 
 def run(draws=3000, **options):
@@ -91,12 +92,12 @@ def test_ctrl_c_in_the_opening_waits_for_the_steps_and_loses_none(chains, monkey
 
     monkeypatch.setattr(crew.Job, "advance", advance)
     monkeypatch.setattr(crew.Task, "stretch", lambda task, end: task.chunk())  # a chunk, not the whole run
-    part = run(chains=chains)
+    part = run(LONG, chains=chains)
     monkeypatch.undo()
     assert pressed
     assert part.info["interrupted"]
     assert part.final["step"].min() == 5 + part.n_draws
-    whole = run(chains=chains)
+    whole = run(LONG, chains=chains)
     assert 0 < part.n_draws < whole.n_draws
     np.testing.assert_array_equal(part.draws, whole.draws[:, : part.n_draws])
     begin = int(part.final["step"].max()) - 5
