@@ -121,16 +121,15 @@ def share(work: Callable[[int, int], None], parts: int, threads: int) -> None:
 
 
 @contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """Ctrl-C waits until this block is done; for a moment's work that must be done as a whole or not at all."""
-    handler = signal.getsignal(signal.SIGINT)
+def undisturbed() -> Iterator[list[Any]]:
+    """Ctrl-C waits until this block is done; for a moment's work. The list is empty until it is pressed."""
+    handler, pressed = signal.getsignal(signal.SIGINT), []  # type: tuple[Any, list[Any]]
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield  # Python raises KeyboardInterrupt on its main thread only
+        yield pressed  # Python raises KeyboardInterrupt on its main thread only
         return
-    pressed: list[Any] = []
     signal.signal(signal.SIGINT, lambda *place: pressed.append(place))
     try:
-        yield
+        yield pressed
     finally:
         signal.signal(signal.SIGINT, handler)
         if pressed:

@@ -28,17 +28,20 @@ def run(draws=3000, **options):
 
 
 class Worker:
-    """A task that notes which thread ran it."""
+    """A task of some chunks that notes which threads ran it."""
 
-    def __init__(self, seconds=0.0, error=None):
-        self.seconds, self.error, self.thread, self.ended = seconds, error, None, False
+    def __init__(self, seconds=0.0, error=None, chunks=1, busy=()):
+        self.seconds, self.error, self.steps_left, self.busy = seconds, error, 7 * chunks, busy
+        self.thread, self.threads, self.ended = None, [], False
 
-    def stretch(self, end):
+    def chunk(self):
         self.thread = threading.get_ident()
-        time.sleep(self.seconds)
+        self.threads.append(self.thread)
+        time.sleep(self.seconds * (10 if self.thread in self.busy else 1))
         self.ended = True
         if self.error is not None:
             raise self.error
+        self.steps_left -= 7
         return 7
 
 
@@ -71,12 +74,40 @@ def test_what_has_not_begun_in_time_is_left_to_the_crew():
     assert [w.thread is None for w in workers] == [s == 0 for s in steps]
 
 
+def test_tasks_take_turns_until_they_are_done():
+    workers, order = [Worker(chunks=c) for c in (3, 1, 2)], []
+    for i, worker in enumerate(workers):
+        worker.chunk = lambda chunk=worker.chunk, i=i: order.append(i) or chunk()
+    assert open_run(workers, 1, time.perf_counter() + 9.0) == [21, 7, 14]
+    assert order == [0, 1, 2, 0, 2, 0]
+
+
+def test_a_thread_that_is_held_up_leaves_more_to_the_others():
+    us = threading.get_ident()
+    workers = [Worker(0.002, chunks=25, busy={us}) for _ in range(4)]
+    assert open_run(workers, 2, time.perf_counter() + 9.0) == [175] * 4
+    ours = sum(thread == us for worker in workers for thread in worker.threads)
+    assert 0 < ours < 25  # of 100; an eleventh if all goes well, and half of them if each had its share
+
+
 @pytest.mark.parametrize("which", [0, 1, 2, 3])
 def test_an_error_is_passed_on_after_everybody_has_ended(which):
     workers = [Worker(0.02, FloatingPointError("no such number") if i == which else None) for i in range(4)]
     with pytest.raises(FloatingPointError, match="no such number"):
         open_run(workers, 2, time.perf_counter() + 9.0)
     assert all(w.ended for w in workers if w.thread is not None)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a POSIX signal")
+def test_ctrl_c_ends_the_opening_after_a_chunk_of_every_task(handler):
+    workers, press = [Worker(chunks=100) for _ in range(3)], Worker(chunks=100)
+    chunk = press.chunk
+    press.chunk = lambda: os.kill(os.getpid(), signal.SIGINT) or chunk()
+    steps = []
+    with pytest.raises(KeyboardInterrupt):
+        steps = open_run([press, *workers], 1, time.perf_counter() + 9.0)
+    assert steps == []  # it was raised at the end
+    assert [len(w.threads) for w in (press, *workers)] == [1, 1, 1, 1]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a POSIX signal")
@@ -91,7 +122,6 @@ def test_ctrl_c_in_the_opening_waits_for_the_steps_and_loses_none(chains, monkey
         return kernel_of(job, chain, buffers, count)
 
     monkeypatch.setattr(crew.Job, "advance", advance)
-    monkeypatch.setattr(crew.Task, "stretch", lambda task, end: task.chunk())  # a chunk, not the whole run
     part = run(LONG, chains=chains)
     monkeypatch.undo()
     assert pressed

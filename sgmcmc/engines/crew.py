@@ -37,6 +37,8 @@ from sgmcmc.update import noise_buffers
 __all__ = ["Chain", "Group", "Job", "Saver", "Task", "groups", "run", "split"]
 
 CHUNK_SECONDS = 0.15
+OPENING = 1 / 2  # of a chunk: how long the opening lasts
+TURN = 1 / 64  # of a chunk: the turn of a task in it
 FEW = 64  # chains, whose first chunks together are still short
 NUMBER = 5e-8  # seconds for a number of a batch; ours take one or two ns, and 20 for a coordinate without any rows
 
@@ -206,10 +208,14 @@ def run(
 def _open(
     threads: int, progress: Callable[[int], None], diverged: Callable[[Chain], None], tasks: Sequence[Task]
 ) -> None:
-    """The first milliseconds, with the help of this thread; all of a short run."""
+    """The first moment, with the help of this thread; all of a short run."""
     if not all(task.is_quick for task in tasks):
         return
-    steps = open_run(tasks, threads, time.perf_counter() + CHUNK_SECONDS / 8)
+    for task in tasks:
+        task.takes_turns = len(tasks) > threads > 1  # else there is nothing that threads could share out anew
+    steps = open_run(tasks, threads, time.perf_counter() + OPENING * CHUNK_SECONDS)
+    for task in tasks:
+        task.takes_turns = False
     if sum(steps) > 0:
         progress(sum(steps))
     for chain in itertools.chain.from_iterable(task.newly_diverged() for task in tasks):
@@ -276,6 +282,7 @@ class Task:
 
     growth = 64  # a chunk may be so many times as long as the one before
     is_quick = False  # whether its first chunks are short for sure
+    takes_turns = False  # whether its chunks should be shorter, for somebody else to have a turn
     apart = False  # whether a chunk works on copies, and its chains stay as they are until `receive`
 
     def __init__(self, job: Job, chains: list[Chain]) -> None:
@@ -315,7 +322,8 @@ class Task:
     def next_count(self, count: int, seconds: float) -> None:
         """The length of the next chunk follows from the time that `count` steps took."""
         self.steps_done += count
-        self.count = max(1, min(int(count * CHUNK_SECONDS / max(seconds, 1e-9)), self.growth * self.count, 1 << 20))
+        wanted = CHUNK_SECONDS * (TURN if self.takes_turns else 1.0)
+        self.count = max(1, min(int(count * wanted / max(seconds, 1e-9)), self.growth * self.count, 1 << 20))
 
     def finish(self) -> None:
         """Hand over to the chains what is still elsewhere; at the end, and whenever somebody wants to see them."""

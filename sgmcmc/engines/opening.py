@@ -1,6 +1,7 @@
-"""The opening of a run: its first milliseconds, in which the thread that asked for it takes part.
+"""The opening of a run: a moment in which the thread that asked for it takes part.
 
-To wake a thread takes a twentieth of a millisecond, and to be woken by it another; 5000 steps of a small model take one.
+To wake a thread takes a twentieth of a millisecond, and to be woken by it another; 5000 steps of a small model take one. Chunks
+are short here, and the tasks take turns: who is held up by somebody else on the same processor leaves more of them to the others.
 """
 
 from __future__ import annotations
@@ -17,27 +18,36 @@ __all__ = ["Opener", "open_run"]
 
 
 class Opener(Protocol):
-    """Somebody who can work until a moment, and says how much was done."""
+    """Somebody who can do a chunk of work, and says how much was done, and whether there is more."""
 
-    def stretch(self, end: float) -> int: ...
+    @property
+    def steps_left(self) -> int: ...
+
+    def chunk(self) -> int: ...
 
 
 def open_run(tasks: Sequence[Opener], threads: int, end: float) -> list[int]:
-    """Stretches of as many tasks as can begin before `end`, on so many threads, of which this is one. Gives back their steps.
+    """Chunks of all tasks in turn until `end`, on so many threads, of which this is one. Gives back how many steps each took.
 
-    Ctrl-C waits meanwhile: here it would come between a kernel and the notes on what the kernel did.
+    Ctrl-C waits for the chunks that are running: it would come between a kernel and the notes on what the kernel did. A task
+    that has not begun still has its first chunk, so that all chains have draws.
     """
     steps, waiting = [0] * len(tasks), deque(range(len(tasks)))
 
-    def work() -> None:
-        while time.perf_counter() < end:
-            try:
-                i = waiting.popleft()
-            except IndexError:
-                return
-            steps[i] = tasks[i].stretch(end)
+    with undisturbed() as pressed:
 
-    with undisturbed():
+        def work() -> None:
+            while time.perf_counter() < end:
+                try:
+                    i = waiting.popleft()
+                except IndexError:
+                    return
+                if pressed and steps[i] > 0:
+                    return
+                steps[i] += tasks[i].chunk()
+                if tasks[i].steps_left > 0:
+                    waiting.append(i)
+
         _together(work, min(threads, len(tasks)))
     return steps
 
