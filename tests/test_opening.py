@@ -145,6 +145,18 @@ def test_a_short_run_does_not_wait_for_another_thread(monkeypatch):
     assert run(chains=1).draws.shape == (1, 3000, 20)
 
 
+def test_chunks_of_the_opening_end_with_it():
+    """All wait for each other there: a chunk of 0.15 s, begun in the last moment, would keep the others from going on."""
+    task = crew.Task(None, [])
+    for left, expected in ((10.0, 1500), (0.05, 500), (0.0, 23)):
+        task.count, task.opens_until = 1500, time.perf_counter() + left
+        task.next_count(100, 0.01)  # 0.1 ms each
+        assert expected - 30 <= task.count <= expected
+    task.opens_until = None
+    task.next_count(100, 0.01)
+    assert task.count == 1472  # the control: 64 times as many as before, of at most 1500
+
+
 def test_progress_is_told_every_step():
     told = []
     run(progress=told.append)

@@ -51,7 +51,7 @@ def _conditions(results: dict[str, Any]) -> str:
     if machine["old_versions"]:
         old = ", ".join(f"{name} {value}" for name, value in machine["old_versions"].items())
         text += f"; in an environment of its own: {old}"
-    times = sorted(r["at_time"] for r in rows if "at_time" in r)
+    times = sorted(r[name] for r in rows for name in ("at_time", "until") if name in r)
     if times:
         text += f". Measured from {times[0].replace('T', ' ')} to {times[-1].replace('T', ' ')}"
     busy = sorted(r.get("others", 0.0) for r in rows)

@@ -74,6 +74,7 @@ def _together(rounds: list[Row]) -> Row:
         "seconds": [s for row in done for s in row["seconds"]],
         "others": max(row["others"] for row in done),
         "check": wrong[0] if wrong else done[0]["check"],
+        "until": done[-1]["at_time"],
     }
 
 
