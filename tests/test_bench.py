@@ -353,7 +353,8 @@ def test_rounds_follow_each_other_and_their_times_come_together(tmp_path, monkey
         number = entry.get("round", 0)
         calls.append((number, entry["who"]))
         own = check | {"right": not (entry["who"] == "numpy" and number == 2)}
-        return {"seconds": [1.0 + number], "work": 1, "others": 0.01 * number, "check": own}
+        found = {"seconds": [1.0 + number], "work": 1, "others": 0.01 * number, "check": own}
+        return found | {"at_time": f"2026-01-0{1 + number}T00:00:00"}
 
     monkeypatch.setattr(runner, "_measure", measure)
     some = CASES["normals"].entries(True)[:2]
@@ -366,6 +367,11 @@ def test_rounds_follow_each_other_and_their_times_come_together(tmp_path, monkey
     assert [row["check"]["right"] for row in rows] == [True, False, True]  # wrong in one round is wrong
     assert [row["others"] for row in rows] == [0.02, 0.02, 0.0]
     assert all("round" not in row for row in rows)
+    assert [(row["at_time"][:10], row.get("until", "")[:10]) for row in rows] == [
+        ("2026-01-01", "2026-01-03"),
+        ("2026-01-01", "2026-01-03"),
+        ("2026-01-01", ""),
+    ]
     with pytest.raises(ValueError, match="rounds=0"):
         results.run_bench(["normals"], tmp_path, tmp_path / "page.md", quick=True, rounds=0)
 
