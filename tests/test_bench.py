@@ -21,6 +21,7 @@ from sgmcmc.bench.cases import CASES, chosen_cases, entries
 from sgmcmc.bench.claims import CLAIMS, verdicts
 from sgmcmc.bench.environments import NEEDS, Environments
 from sgmcmc.bench.limit import limit_ratios, limits
+from sgmcmc.bench.page import write_page
 from sgmcmc.bench.references import laplace
 from sgmcmc.bench.rows import figure, settings, speedup
 from sgmcmc.bench.worker import _measure
@@ -374,6 +375,20 @@ def test_rounds_follow_each_other_and_their_times_come_together(tmp_path, monkey
     ]
     with pytest.raises(ValueError, match="rounds=0"):
         results.run_bench(["normals"], tmp_path, tmp_path / "page.md", quick=True, rounds=0)
+
+
+def test_the_page_says_when_each_case_was_measured(tmp_path):
+    made = made_up()
+    for row in made["rows"]:
+        if row["case"] == "wells":
+            row["until"] = "2026-02-03T04:05:06"
+        else:
+            row["at_time"] = "2026-03-01T00:00:00"
+    page = tmp_path / "page.md"
+    write_page(made, page, {})
+    text = page.read_text()
+    assert "wells from 2026-01-01 00:00:00 to 2026-02-03 04:05:06" in text
+    assert "update from 2026-03-01 00:00:00 to 2026-03-01 00:00:00" in text
 
 
 def test_a_run_replaces_the_cases_it_measured_and_never_mixes_quick_with_full(tmp_path):

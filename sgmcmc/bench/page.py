@@ -51,9 +51,9 @@ def _conditions(results: dict[str, Any]) -> str:
     if machine["old_versions"]:
         old = ", ".join(f"{name} {value}" for name, value in machine["old_versions"].items())
         text += f"; in an environment of its own: {old}"
-    times = sorted(r[name] for r in rows for name in ("at_time", "until") if name in r)
-    if times:
-        text += f". Measured from {times[0].replace('T', ' ')} to {times[-1].replace('T', ' ')}"
+    spans = [f"{case} from {times[0]} to {times[-1]}" for case in CASES if (times := _times(rows, case))]
+    if spans:  # by case: a case may have been measured again, alone
+        text += f". Measured: {', '.join(spans)}"
     busy = sorted(r.get("others", 0.0) for r in rows)
     if busy:
         text += (
@@ -61,6 +61,12 @@ def _conditions(results: dict[str, Any]) -> str:
             "during the worst"
         )
     return text + "."
+
+
+def _times(rows: list[Row], case: str) -> list[str]:
+    """When the entries of a case were measured, first to last."""
+    own = [r for r in rows if r["case"] == case]
+    return sorted(r[name].replace("T", " ") for r in own for name in ("at_time", "until") if name in r)
 
 
 def _claims(found: list[Verdict]) -> Iterator[str]:
