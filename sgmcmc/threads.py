@@ -123,7 +123,8 @@ def share(work: Callable[[int, int], None], parts: int, threads: int) -> None:
 @contextlib.contextmanager
 def undisturbed() -> Iterator[list[Any]]:
     """Ctrl-C waits until this block is done; for a moment's work. The list is empty until it is pressed."""
-    handler, pressed = signal.getsignal(signal.SIGINT), []  # type: tuple[Any, list[Any]]
+    pressed: list[Any] = []
+    handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield pressed  # Python raises KeyboardInterrupt on its main thread only
         return

@@ -212,6 +212,12 @@ def test_a_run_in_several_chunks_is_compiled_for_once(monkeypatch):
     assert len(packed.run_pack.signatures) == several
 
 
+def assert_no_shared_lines(chains):
+    lines = [{a.ctypes.data // 128 for a in (*c.state, c.origin, c.sums) if a.size} for c in chains]
+    assert not lines[0] & lines[1]
+    assert not lines[1] & lines[2]
+
+
 def test_chains_that_are_set_apart_write_to_their_herd_and_to_no_line_of_another():
     chains = start(sg.SGNHT(0.1), np.arange(6.0).reshape(3, 2), 1, 3, 2, np.float64)
     stale = chains[0].state.theta
@@ -222,9 +228,7 @@ def test_chains_that_are_set_apart_write_to_their_herd_and_to_no_line_of_another
         assert np.shares_memory(chain.sums, chain.herd.sums)
         assert np.shares_memory(chain.origin, chain.herd.origins)
     np.testing.assert_array_equal(stale, [0.0, 1.0])  # the control: a view from before would miss all that
-    lines = [{a.ctypes.data // 128 for a in (*c.state, c.origin, c.sums) if a.size} for c in chains]
-    assert not lines[0] & lines[1]
-    assert not lines[1] & lines[2]
+    assert_no_shared_lines(chains)
 
 
 def test_chains_without_a_herd_are_set_apart_too():
@@ -234,9 +238,7 @@ def test_chains_without_a_herd_are_set_apart_too():
     set_apart(chains)
     for chain, theta in zip(chains, before, strict=True):
         np.testing.assert_array_equal(chain.state.theta, theta)
-    lines = [{a.ctypes.data // 128 for a in (*c.state, c.origin, c.sums) if a.size} for c in chains]
-    assert not lines[0] & lines[1]
-    assert not lines[1] & lines[2]
+    assert_no_shared_lines(chains)
 
 
 def test_a_chain_of_a_herd_sees_its_row_and_can_be_copied():
