@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import subprocess
 import sys
@@ -12,13 +13,14 @@ import numpy as np
 import pytest
 
 from sgmcmc import cli
-from sgmcmc.bench import results, runner
-from sgmcmc.bench.alone import checking, efficiency
+from sgmcmc.bench import contestant, results, runner
+from sgmcmc.bench.alone import checking, clock, efficiency
 from sgmcmc.bench.alone.problems import WELLS, logistic_data, wells_start
 from sgmcmc.bench.alone.run import MEASURES, file_of
 from sgmcmc.bench.alone.starting import distributions, megabytes
 from sgmcmc.bench.cases import CASES, chosen_cases, entries
 from sgmcmc.bench.claims import CLAIMS, verdicts
+from sgmcmc.bench.contestant import Contestant
 from sgmcmc.bench.environments import NEEDS, Environments
 from sgmcmc.bench.limit import limit_ratios, limits
 from sgmcmc.bench.page import write_page
@@ -313,68 +315,116 @@ def test_a_quick_run_goes_from_end_to_end(tmp_path, monkeypatch, capsys):
 def test_a_stopped_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     calls = []
 
-    def measure(entry, folder, environments):
-        if len(calls) == 2:
+    def measure(group, folder, environments, tell):
+        if len(calls) == 1:
             calls.append(None)
             raise KeyboardInterrupt
-        calls.append(entry)
+        calls.append(group)
         check = {"right": True, "text": "fine"}
-        return {"seconds": [1.0], "work": 1, "others": 0.0, "first": 0.0, "version": "1", "check": check}
+        row = {"seconds": [1.0], "work": 1, "others": 0.0, "first": 0.0, "version": "1", "check": check}
+        return [row for _ in group]
 
     monkeypatch.setattr(runner, "_measure", measure)
     words = ["bench", "normals", "--quick", "--quiet", "--out", str(tmp_path)]
     assert cli.main(words) == 130
-    assert "2 finished entries are kept" in capsys.readouterr().err
+    assert "3 finished entries are kept" in capsys.readouterr().err
     assert not (tmp_path / results.FILE).exists()
     assert cli.main(words) == 0
     table = entries([CASES["normals"]], True, peers=False)
-    assert [c for c in calls if c is not None] == table  # each once
+    assert [e for group in calls if group is not None for e in group] == table  # each once
     assert len(json.loads((tmp_path / results.FILE).read_text())["rows"]) == len(table)
 
 
-def test_a_failure_is_a_row_and_is_tried_again(tmp_path, monkeypatch):
-    entry = CASES["normals"].entries(True)[1] | {"method": "NoSuchGenerator"}
+def test_a_failure_is_a_row_beside_others_and_is_tried_again(tmp_path, monkeypatch):
+    good = CASES["normals"].entries(True)[1]
     environments = bare(monkeypatch)
-    (row,) = runner.run_entries([entry], tmp_path, environments, progress=False)
-    assert "NoSuchGenerator" in row["error"]
+    rows = runner.run_entries([good | {"method": "NoSuchGenerator"}, good], tmp_path, environments, progress=False)
+    assert "NoSuchGenerator" in rows[0]["error"]
+    assert rows[1]["check"]["right"]
     assert list(runner.kept_in(tmp_path).glob("?" * 32 + ".json")) == []
 
 
-def test_a_busy_machine_is_given_a_second_chance(tmp_path, monkeypatch):
-    shares = iter([0.5, 0.2])
-    monkeypatch.setattr(runner, "_measure", lambda *_: {"others": next(shares), "seconds": [1.0]})
-    (row,) = runner.run_entries(CASES["normals"].entries(True)[:1], tmp_path, Environments(), progress=False)
-    assert row["others"] == 0.2
+# ---- turns ------------------------------------------------------------------------------------------------------------
 
 
-def test_rounds_follow_each_other_and_their_times_come_together(tmp_path, monkeypatch):
-    calls, check = [], {"right": True, "text": "fine"}
+def numpy_entries() -> list[dict]:
+    found = [e for e in CASES["normals"].entries(True) if e["who"] == "numpy" and e["dtype"] == "float32"]
+    assert [e["method"] for e in found] == ["PCG64", "SFC64"]
+    return found
 
-    def measure(entry, folder, environments):
-        number = entry.get("round", 0)
-        calls.append((number, entry["who"]))
-        own = check | {"right": not (entry["who"] == "numpy" and number == 2)}
-        found = {"seconds": [1.0 + number], "work": 1, "others": 0.01 * number, "check": own}
-        return found | {"at_time": f"2026-01-0{1 + number}T00:00:00"}
 
-    monkeypatch.setattr(runner, "_measure", measure)
-    some = CASES["normals"].entries(True)[:2]
-    assert [e["who"] for e in some] == ["sgmcmc", "numpy"]
-    slow = some[0] | {"draws": "draws.npy"}
-    rows = runner.run_entries([*some, slow], tmp_path, Environments(), progress=False, rounds=3)
-    ours, numpys = (0, "sgmcmc"), (0, "numpy")
-    assert calls == [ours, numpys, ours, (1, "sgmcmc"), (1, "numpy"), (2, "sgmcmc"), (2, "numpy")]
-    assert [row["seconds"] for row in rows] == [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0]]
-    assert [row["check"]["right"] for row in rows] == [True, False, True]  # wrong in one round is wrong
-    assert [row["others"] for row in rows] == [0.02, 0.02, 0.0]
-    assert all("round" not in row for row in rows)
-    assert [(row["at_time"][:10], row.get("until", "")[:10]) for row in rows] == [
-        ("2026-01-01", "2026-01-03"),
-        ("2026-01-01", "2026-01-03"),
-        ("2026-01-01", ""),
-    ]
-    with pytest.raises(ValueError, match="rounds=0"):
-        results.run_bench(["normals"], tmp_path, tmp_path / "page.md", quick=True, rounds=0)
+def test_contestants_get_ready_one_after_the_other_and_then_run_in_turn(tmp_path, monkeypatch):
+    turns, real = [], Contestant.take_turn
+
+    def take_turn(self):
+        turns.append((self.entry["method"], "begins"))
+        more = real(self)
+        turns.append((self.entry["method"], "waits" if more else "ends"))
+        return more
+
+    monkeypatch.setattr(Contestant, "take_turn", take_turn)
+    some = [numpy_entries()[0] | {"runs": 3}, numpy_entries()[1] | {"runs": 2}]
+    rows = runner.run_entries(some, tmp_path, Environments(), progress=False)
+    a, b = [("PCG64", "begins"), ("PCG64", "waits")], [("SFC64", "begins"), ("SFC64", "waits")]
+    last_a, last_b = [a[0], ("PCG64", "ends")], [b[0], ("SFC64", "ends")]
+    assert turns == a + b + a + b + a + last_b + last_a
+    assert [len(row["seconds"]) for row in rows] == [3, 2]
+    assert all(row["check"]["right"] and row["at_time"] <= row["until"] for row in rows)
+
+
+def test_a_contestant_that_dies_while_it_waits_is_an_error_and_the_others_go_on(tmp_path, monkeypatch):
+    real = Contestant.take_turn
+
+    def take_turn(self):
+        more = real(self)
+        if self.entry["method"] == "PCG64":
+            self.kill()
+            self._process.wait()
+        return more
+
+    monkeypatch.setattr(Contestant, "take_turn", take_turn)
+    rows = runner.run_entries(numpy_entries(), tmp_path, Environments(), progress=False)
+    assert rows[0]["error"] == "ended with code -9"
+    assert rows[1]["check"]["right"]
+
+
+def test_a_contestant_that_is_never_done_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(contestant, "TIMEOUT", 0.01)
+    (row,) = runner.run_entries(numpy_entries()[:1], tmp_path, Environments(), progress=False)
+    assert row["error"] == "not done after 0 s"
+
+
+def test_a_short_run_in_turn_comes_after_one_that_is_not_timed(monkeypatch):
+    calls = []
+    monkeypatch.setattr(clock.sys, "stdin", io.StringIO("go\n" * 3))
+    monkeypatch.setenv(clock.TURNS, "1")
+    record, outputs = clock.timed(lambda x: calls.append(x) or x, range(9), 1.0)
+    assert calls == [0, 1, 1, 2, 2]  # nobody knows yet that the first is short
+    assert outputs == [0, 1, 2]  # there is no fourth turn
+    monkeypatch.delenv(clock.TURNS)
+    record, outputs = clock.timed(lambda x: 0.5 * x, range(9), 0.0, keeps_time=True)
+    assert record["seconds"] == outputs == [0.0, 0.5, 1.0, 1.5, 2.0]  # as many as there must be
+
+
+def test_what_a_claim_compares_takes_turns():
+    """All of a setting, and where a claim is about ourselves alone, all that it looks at."""
+    table = entries(list(CASES.values()), False, peers=True)
+    group_of = {json.dumps(table[i]): number for number, group in enumerate(runner._groups(table)) for i in group}
+
+    def groups(**numbers):
+        chosen = [e for e in table if all(e.get(k) == v for k, v in numbers.items())]
+        assert len(chosen) > 1
+        return {group_of[json.dumps(e)] for e in chosen}
+
+    for case in CASES.values():
+        for where, group in settings(case.entries(False)).items():
+            assert len({group_of[json.dumps(e)] for e in group}) == 1, where
+    for dtype in ("float32", "float64"):
+        assert len(groups(case="wells", who="sgmcmc", dtype=dtype, chains=64)) == 1  # SGMGT-D beside SGNHT
+    for axis in ("d", "N", "chains", "threads"):
+        assert len(groups(case="scaling", axis=axis)) == 1
+    assert len(groups(case="update")) == 1  # the triad and the normals beside the updates
+    assert len(groups(case="wells")) > 1
 
 
 def test_the_page_says_when_each_case_was_measured(tmp_path):

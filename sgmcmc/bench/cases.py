@@ -34,6 +34,9 @@ class Case(NamedTuple):
     text: str
     unit: Unit
     setting: tuple[str, ...]
+    beside: tuple[
+        str, ...
+    ]  # entries that are the same in these take turns: all that a claim compares, as far as memory allows
     entries: Callable[[bool], list[Config]]
 
 
@@ -166,6 +169,7 @@ CASES: dict[str, Case] = {
             texts.WELLS,
             Unit("million chain-steps per second", 1e-6, True),
             ("dtype", "chains", "method"),
+            ("dtype", "chains"),
             _wells,
         ),
         Case(
@@ -173,6 +177,7 @@ CASES: dict[str, Case] = {
             "Logistic regression",
             texts.LOGISTIC,
             Unit("µs per chain-step", 1e6, False),
+            ("size", "chains", "method"),
             ("size", "chains", "method"),
             _logistic,
         ),
@@ -182,6 +187,7 @@ CASES: dict[str, Case] = {
             texts.UPDATE,
             Unit("ns per parameter", 1e9, False),
             ("dim", "method"),
+            (),
             _update,
         ),
         Case(
@@ -190,15 +196,17 @@ CASES: dict[str, Case] = {
             texts.NORMALS,
             Unit("million per second", 1e-6, True),
             ("dtype", "count"),
+            ("dtype", "count"),
             _normals,
         ),
-        Case("start", "Start", texts.START, Unit("s, or MB", 1.0, False), ("method",), _start),
+        Case("start", "Start", texts.START, Unit("s, or MB", 1.0, False), ("method",), ("method",), _start),
         Case(
             "efficiency",
             "Efficiency",
             texts.EFFICIENCY,
             Unit("effective draws per second", 1.0, True),
             ("n",),
+            (),
             _efficiency,
         ),
         Case(
@@ -207,6 +215,7 @@ CASES: dict[str, Case] = {
             texts.SCALING,
             Unit("ns per chain-step", 1e9, False),
             ("axis", "at"),
+            ("axis",),
             _scaling,
         ),
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 import sgmcmc as sg
 from sgmcmc.bench.alone.checking import normals_check, variance_check
-from sgmcmc.bench.alone.clock import Watch, timed
+from sgmcmc.bench.alone.clock import timed
 from sgmcmc.bench.alone.problems import UPDATE
 from sgmcmc.bench.fill import fill
 from sgmcmc.bench.ours import sampler_for
@@ -45,22 +45,10 @@ def update(config: Config, folder: Path) -> dict[str, Any]:
         return seconds
 
     first = steps(1)
-    watch = Watch()
-    seconds = []
-    for _ in range(config["runs"]):
-        seconds.append(steps(config["steps"]))
-        if time.perf_counter() - watch.begin > config["budget"] and len(seconds) >= 5:
-            break
-    check = variance_check(theta=state.theta)
-    work = config["steps"] * config["dim"]
-    return {
-        "version": sg.__version__,
-        "first": first,
-        "seconds": seconds,
-        "others": watch.others(),
-        "work": work,
-        "check": check,
-    }
+    given = [config["steps"]] * config["runs"]
+    record, _ = timed(steps, given, config["budget"], keeps_time=True)
+    check, work = variance_check(theta=state.theta), config["steps"] * config["dim"]
+    return record | {"version": sg.__version__, "first": first, "work": work, "check": check}
 
 
 def normals(config: Config, folder: Path) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sgmcmc import checks
 from sgmcmc.bench.cases import CASES, Config, chosen_cases, entries
 from sgmcmc.bench.environments import Environments
 from sgmcmc.bench.machine import facts
@@ -28,13 +27,12 @@ def run_bench(
     quick: bool = False,
     old_python: Path | None = None,
     progress: bool = True,
-    rounds: int = 1,
 ) -> dict[str, Any]:
     """Measure, write the JSON, the pictures and the page, and give back what is in the JSON."""
-    cases, rounds = chosen_cases(names), checks.integer("rounds", rounds, 1)
+    cases = chosen_cases(names)
     environments = Environments(old_python)
     todo: list[Config] = entries(cases, quick, peers)
-    rows = run_entries(todo, out, environments, progress, retry_busy=not quick, rounds=rounds)
+    rows = run_entries(todo, out, environments, progress)
     results = merge(out, {"machine": facts(environments), "quick": quick, "rows": rows})
     write_all(results, out, page)
     forget(out)

@@ -16,7 +16,8 @@ examples:
   sgmcmc bench logistic normals            two cases
   sgmcmc bench --peers --out figures       beside other libraries, from the extra `peers`
 
-Every time has a check of what was drawn beside it. A stopped run goes on where it was.
+Every time has a check of what was drawn beside it. What is compared takes turns, run by run, and never runs at once. A stopped
+run goes on where it was.
 
 exit codes: 0 done, 1 could not be done (one sentence says why), 2 wrong arguments, 130 interrupted.
 """
@@ -43,13 +44,6 @@ def declare(parser: argparse.ArgumentParser) -> Run:
         help="where benchmarks.json and pictures go, and what a stopped run has finished (default: %(default)s)",
     )
     parser.add_argument("--page", type=Path, default=None, metavar="FILE", help="the page (default: DIR/benchmarks.md)")
-    parser.add_argument(
-        "--rounds",
-        type=int,
-        default=1,
-        metavar="N",
-        help="measure everything N times, one round after the other, where other machines share this one's processor",
-    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     return _run
 
@@ -57,7 +51,7 @@ def declare(parser: argparse.ArgumentParser) -> Run:
 def _run(arguments: argparse.Namespace) -> None:
     from sgmcmc.bench.claims import verdicts
     from sgmcmc.bench.results import FILE, run_bench
-    from sgmcmc.bench.runner import kept_in
+    from sgmcmc.bench.runner import kept_entries, kept_in
 
     out = arguments.out
     page = arguments.page if arguments.page is not None else out / "benchmarks.md"
@@ -70,11 +64,11 @@ def _run(arguments: argparse.Namespace) -> None:
             quick=arguments.quick,
             old_python=arguments.old_python,
             progress=not arguments.quiet,
-            rounds=arguments.rounds,
         )
     except KeyboardInterrupt:
-        done = len([f for f in kept_in(out).glob("*.json") if len(f.stem) == 32])
-        to_stderr(f"{done} finished entries are kept in {kept_in(out)}; the same command goes on from there")
+        to_stderr(
+            f"{kept_entries(out)} finished entries are kept in {kept_in(out)}; the same command goes on from there"
+        )
         raise
     for verdict in verdicts(results["rows"]):
         if verdict.figure is not None:

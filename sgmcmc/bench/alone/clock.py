@@ -1,4 +1,4 @@
-"""The clock: several runs of the same thing, with what else the machine was doing meanwhile."""
+"""The clock: several runs of the same thing, in turn with those of other processes, and what else the machine was doing."""
 
 from __future__ import annotations
 
@@ -10,19 +10,39 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Watch", "forget_peak", "peak_megabytes", "resident_megabytes", "stay_on", "timed"]
+__all__ = [
+    "GO",
+    "READY",
+    "TURNS",
+    "Watch",
+    "forget_peak",
+    "peak_megabytes",
+    "resident_megabytes",
+    "stay_on",
+    "timed",
+]
+
+TURNS = "SGMCMC_BENCH_TURNS"  # in the environment of a process that takes turns: it says READY, and runs when it is told to GO
+READY, GO = "sgmcmc bench: ready", "go"
+WARM = 0.05  # seconds
 
 
 class Watch:
-    """The share of the machine that other processes used since it was started; NaN where the system does not tell."""
+    """The share of the machine that other processes used while it was on, ``with watch:``; NaN where the system does not tell."""
 
     def __init__(self) -> None:
-        self.begin, self.busy = time.perf_counter(), _busy()
+        self.wall = self.other = 0.0
+
+    def __enter__(self) -> None:
+        self._begin, self._busy = time.perf_counter(), _busy()
+
+    def __exit__(self, *_: object) -> None:
+        (all_0, own_0), (all_1, own_1) = self._busy, _busy()
+        self.wall += time.perf_counter() - self._begin
+        self.other += (all_1 - all_0) - (own_1 - own_0)
 
     def others(self) -> float:
-        (all_0, own_0), (all_1, own_1) = self.busy, _busy()
-        wall = max(time.perf_counter() - self.begin, 1e-9) * (os.cpu_count() or 1)
-        return max(0.0, (all_1 - all_0) - (own_1 - own_0)) / wall
+        return max(0.0, self.other) / (max(self.wall, 1e-9) * (os.cpu_count() or 1))
 
 
 def _busy() -> tuple[float, float]:
@@ -37,20 +57,37 @@ def _busy() -> tuple[float, float]:
 
 
 def timed(
-    run: Callable[[Any], Any], inputs: Iterable[Any], budget: float, least: int = 5
+    run: Callable[[Any], Any], inputs: Iterable[Any], budget: float, least: int = 5, keeps_time: bool = False
 ) -> tuple[dict[str, Any], list[Any]]:
-    """Run once per input, each timed; stop after `budget` seconds, but not before `least` runs.
+    """Run once per input, each timed; stop after `budget` seconds of running, but not before `least` runs.
 
-    Gives back {"seconds", "others"} and what the runs returned.
+    Gives back {"seconds", "others"} and what the runs returned: their own seconds, if `run` keeps its time itself. Where
+    contestants take turns, a run shorter than `WARM` comes after one that is not timed: its data and its threads were sent to
+    sleep while the others had theirs, which a run that goes on for a while would not notice.
     """
-    watch, seconds, outputs = Watch(), [], []
+    watch = Watch()
+    seconds: list[float] = []
+    outputs: list[Any] = []
     for value in inputs:
-        begin = time.perf_counter()
-        outputs.append(run(value))
-        seconds.append(time.perf_counter() - begin)
-        if len(seconds) >= least and time.perf_counter() - watch.begin > budget:
+        if not _is_my_turn():
+            break
+        with watch:
+            if TURNS in os.environ and seconds and seconds[-1] < WARM:
+                run(value)
+            begin = time.perf_counter()
+            outputs.append(run(value))
+            seconds.append(outputs[-1] if keeps_time else time.perf_counter() - begin)
+        if len(seconds) >= least and watch.wall > budget:
             break
     return {"seconds": seconds, "others": watch.others()}, outputs
+
+
+def _is_my_turn() -> bool:
+    """Wait for the word that it is the turn of this process; at once where nobody takes turns. False: there are no more."""
+    if TURNS not in os.environ:
+        return True
+    print(READY, flush=True)
+    return sys.stdin.readline().strip() == GO
 
 
 def peak_megabytes() -> float:

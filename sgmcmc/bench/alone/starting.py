@@ -72,8 +72,15 @@ def _first_draws(config: dict[str, Any], script: Path, folder: Path, cache: Path
 
 def _run(arguments: list[str], folder: Path, extra: dict[str, str]) -> str:
     command = [sys.executable, "-W", "ignore", *arguments]
-    environment = os.environ | extra
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | extra,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         raise RuntimeError(done.stderr[-800:])
     return done.stdout
