@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -399,8 +400,14 @@ def test_a_short_run_in_turn_comes_after_one_that_is_not_timed(monkeypatch):
     monkeypatch.setattr(clock.sys, "stdin", io.StringIO("go\n" * 3))
     monkeypatch.setenv(clock.TURNS, "1")
     record, outputs = clock.timed(lambda x: calls.append(x) or x, range(9), 1.0)
-    assert calls == [0, 1, 1, 2, 2]  # nobody knows yet that the first is short
+    assert calls == [0, 0, 1, 1, 2, 2]
     assert outputs == [0, 1, 2]  # there is no fourth turn
+    monkeypatch.setattr(clock.sys, "stdin", io.StringIO("go\n"))
+    clock.timed(calls.append, [9], 1.0, warm_up=False)
+    assert calls[6:] == [9]  # what starts from nothing must not have been started before
+    monkeypatch.setattr(clock.sys, "stdin", io.StringIO("go\n" * 2))
+    clock.timed(lambda x: calls.append(x) or time.sleep(clock.WARM), [5, 6], 1.0)
+    assert calls[7:] == [5, 5, 6]
     monkeypatch.delenv(clock.TURNS)
     record, outputs = clock.timed(lambda x: 0.5 * x, range(9), 0.0, keeps_time=True)
     assert record["seconds"] == outputs == [0.0, 0.5, 1.0, 1.5, 2.0]  # as many as there must be

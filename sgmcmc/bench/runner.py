@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -19,11 +20,12 @@ from sgmcmc.bench.cases import CASES, Config
 from sgmcmc.bench.contestant import Contestant
 from sgmcmc.bench.environments import Environments
 from sgmcmc.bench.references import prepare, prepare_start
+from sgmcmc.threads import usable_cores
 
 __all__ = ["forget", "kept_entries", "kept_in", "run_entries"]
 
 HERE = Path(__file__).parent
-PAUSE = 0.05  # seconds between two turns, for threads that go on waiting for work for a moment
+PAUSE = 0.2  # seconds between two turns: threads that go on waiting for work give up, and cores are awake when the next begins
 Row = dict[str, Any]
 Tell = Callable[[str], None]
 
@@ -105,7 +107,8 @@ def _measure(group: list[Config], folder: Path, environments: Environments, tell
                 tell(_label(contestant.entry) + (f", run {turn}" if turn > 0 else ", getting ready"))
                 if turn == 0:
                     _prepare(contestant.entry, folder)
-                time.sleep(PAUSE if turn > 0 else 0.0)
+                else:
+                    _keep_awake(PAUSE)
                 if contestant.take_turn():
                     still.append(contestant)
             left, turn = still, turn + 1
@@ -114,6 +117,22 @@ def _measure(group: list[Config], folder: Path, environments: Environments, tell
             contestant.close()
     when = {"at_time": begin, "until": datetime.now().isoformat(timespec="seconds")}
     return [_with_effective_sizes(c.entry, c.result(), folder) | when for c in contestants]
+
+
+def _keep_awake(seconds: float) -> None:
+    """Work on every core: after a second of idleness one is up to half slower for the first tenth of a second."""
+    end, room = time.perf_counter() + seconds, bytes(1 << 18)
+
+    def spin() -> None:
+        while time.perf_counter() < end:
+            hashlib.sha256(room)  # which lets go of the GIL
+
+    helpers = [threading.Thread(target=spin) for _ in range(usable_cores() - 1)]
+    for helper in helpers:
+        helper.start()
+    spin()
+    for helper in helpers:
+        helper.join()
 
 
 def _prepare(entry: Config, folder: Path) -> None:

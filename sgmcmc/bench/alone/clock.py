@@ -24,7 +24,7 @@ __all__ = [
 
 TURNS = "SGMCMC_BENCH_TURNS"  # in the environment of a process that takes turns: it says READY, and runs when it is told to GO
 READY, GO = "sgmcmc bench: ready", "go"
-WARM = 0.05  # seconds
+WARM = 0.2  # seconds
 
 
 class Watch:
@@ -57,13 +57,18 @@ def _busy() -> tuple[float, float]:
 
 
 def timed(
-    run: Callable[[Any], Any], inputs: Iterable[Any], budget: float, least: int = 5, keeps_time: bool = False
+    run: Callable[[Any], Any],
+    inputs: Iterable[Any],
+    budget: float,
+    least: int = 5,
+    keeps_time: bool = False,
+    warm_up: bool = True,
 ) -> tuple[dict[str, Any], list[Any]]:
     """Run once per input, each timed; stop after `budget` seconds of running, but not before `least` runs.
 
     Gives back {"seconds", "others"} and what the runs returned: their own seconds, if `run` keeps its time itself. Where
-    contestants take turns, a run shorter than `WARM` comes after one that is not timed: its data and its threads were sent to
-    sleep while the others had theirs, which a run that goes on for a while would not notice.
+    contestants take turns, a run shorter than `WARM` comes after one that is not timed: its data left the caches and
+    its threads went to sleep while the others had theirs, which a run that goes on for a while does not notice.
     """
     watch = Watch()
     seconds: list[float] = []
@@ -72,7 +77,7 @@ def timed(
         if not _is_my_turn():
             break
         with watch:
-            if TURNS in os.environ and seconds and seconds[-1] < WARM:
+            if warm_up and TURNS in os.environ and (not seconds or seconds[-1] < WARM):
                 run(value)
             begin = time.perf_counter()
             outputs.append(run(value))
