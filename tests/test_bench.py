@@ -7,7 +7,6 @@ import io
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -395,21 +394,32 @@ def test_a_contestant_that_is_never_done_is_ended(tmp_path, monkeypatch):
     assert row["error"] == "not done after 0 s"
 
 
-def test_a_short_run_in_turn_comes_after_one_that_is_not_timed(monkeypatch):
-    calls = []
-    monkeypatch.setattr(clock.sys, "stdin", io.StringIO("go\n" * 3))
-    monkeypatch.setenv(clock.TURNS, "1")
-    record, outputs = clock.timed(lambda x: calls.append(x) or x, range(9), 1.0)
-    assert calls == [0, 0, 1, 1, 2, 2]
-    assert outputs == [0, 1, 2]  # there is no fourth turn
-    monkeypatch.setattr(clock.sys, "stdin", io.StringIO("go\n"))
-    clock.timed(calls.append, [9], 1.0, warm_up=False)
-    assert calls[6:] == [9]  # what starts from nothing must not have been started before
+def test_short_runs_in_turn_are_repeated_before_one_is_timed(monkeypatch):
+    calls, now = [], [0.0]
+
+    def run(x):
+        calls.append(x)
+        now[0] += clock.WARM / 4 if x < 5 else clock.WARM
+        return x
+
+    monkeypatch.setattr(clock, "WARM", 0.25)  # of which sums are exact
+    monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(clock.sys, "stdin", io.StringIO("go\n" * 2))
-    clock.timed(lambda x: calls.append(x) or time.sleep(clock.WARM), [5, 6], 1.0)
-    assert calls[7:] == [5, 5, 6]
+    monkeypatch.setenv(clock.TURNS, "1")
+    record, outputs = clock.timed(run, range(5), 100.0)
+    assert calls == [0] * 5 + [1] * 5
+    assert outputs == [0, 1]  # there is no third turn
+    assert record["seconds"] == pytest.approx([clock.WARM / 4] * 2)
+    calls.clear()
+    monkeypatch.setattr(clock.sys, "stdin", io.StringIO("go\n" * 2))
+    clock.timed(run, [5, 6], 100.0)
+    assert calls == [5, 5, 6]  # a long one, once that is known, needs none before it
+    calls.clear()
+    monkeypatch.setattr(clock.sys, "stdin", io.StringIO("go\n" * 2))
+    clock.timed(run, [0, 1], 100.0, warm_up=False)
+    assert calls == [0, 1]  # what starts from nothing must not have been started before
     monkeypatch.delenv(clock.TURNS)
-    record, outputs = clock.timed(lambda x: 0.5 * x, range(9), 0.0, keeps_time=True)
+    record, outputs = clock.timed(lambda x: 0.5 * x, range(9), -1.0, keeps_time=True)
     assert record["seconds"] == outputs == [0.0, 0.5, 1.0, 1.5, 2.0]  # as many as there must be
 
 

@@ -16,7 +16,7 @@ from sgmcmc.bench.scaling import scaling_entries
 __all__ = ["CASES", "Case", "Config", "Unit", "chosen_cases", "entries"]
 
 Config = dict[str, Any]
-MOST_RUNS, BUDGET = 11, 5.0
+MOST_RUNS, BUDGET = 9, 8.0
 METHODS = ("sgld", "sghmc", "sgnht")
 
 

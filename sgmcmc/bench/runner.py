@@ -25,7 +25,7 @@ from sgmcmc.threads import usable_cores
 __all__ = ["forget", "kept_entries", "kept_in", "run_entries"]
 
 HERE = Path(__file__).parent
-PAUSE = 0.2  # seconds between two turns: threads that go on waiting for work give up, and cores are awake when the next begins
+PAUSE = 0.1  # seconds between two turns: threads that go on waiting for work give up, and cores are awake when the next begins
 Row = dict[str, Any]
 Tell = Callable[[str], None]
 

@@ -8,9 +8,9 @@ HEAD = """# Benchmarks
 
 Written by `sgmcmc bench`: every figure, table, picture and verdict on this page comes from one file of results. Every entry ran
 in a process of its own, and those that are compared took turns, run by run, so that whatever else used the processor met all
-of them; no two ran at once. Times are medians of several runs in steady state (one of less than 0.2 s comes after one that
-is not timed); the first call, which compiles, is apart. Beside every time stands a check of what was drawn, because it is easy to
-be fast and wrong: **WRONG** marks an entry whose draws are off by more than the check allows. Peers run as their
+of them; no two ran at once. Times are medians of several runs in steady state (one of less than 0.2 s comes after others of it
+that are not timed); the first call, which compiles, is apart. Beside every time stands a check of what was drawn, because it
+is easy to be fast and wrong: **WRONG** marks an entry whose draws are off by more than the check allows. Peers run as their
 documentation advises (jit, scan, vmap, donated buffers), with the same targets, step sizes and starts. Ratios are this package
 against the other; below 1 we lose.
 """

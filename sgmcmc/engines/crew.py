@@ -211,12 +211,13 @@ def _open(
     """The first moment, with the help of this thread; all of a short run."""
     if not all(task.is_quick for task in tasks):
         return
-    end = time.perf_counter() + OPENING * CHUNK_SECONDS
-    for task in tasks:
-        task.takes_turns, task.opens_until = len(tasks) > threads > 1, end  # else nothing could be shared out anew
+    begin = time.perf_counter()
+    end = begin + OPENING * CHUNK_SECONDS
+    for task in tasks:  # where there are more than threads, a chunk is over as soon as can be: somebody else has a turn
+        task.opens_until = begin if len(tasks) > threads > 1 else end
     steps = open_run(tasks, threads, end)
     for task in tasks:
-        task.takes_turns, task.opens_until = False, None
+        task.opens_until = None
     if sum(steps) > 0:
         progress(sum(steps))
     for chain in itertools.chain.from_iterable(task.newly_diverged() for task in tasks):
@@ -283,8 +284,9 @@ class Task:
 
     growth = 64  # a chunk may be so many times as long as the one before
     is_quick = False  # whether its first chunks are short for sure
-    takes_turns = False  # whether its chunks should be short, for somebody else to have a turn
-    opens_until: float | None = None  # when all should be done with a chunk, as they wait for each other
+    opens_until: float | None = (
+        None  # when a chunk should be over, be it very short, as somebody waits; None: nobody does
+    )
     apart = False  # whether a chunk works on copies, and its chains stay as they are until `receive`
 
     def __init__(self, job: Job, chains: list[Chain]) -> None:
@@ -324,7 +326,7 @@ class Task:
     def next_count(self, count: int, seconds: float) -> None:
         """The length of the next chunk follows from the time that `count` steps took."""
         self.steps_done += count
-        wanted = TURN * CHUNK_SECONDS if self.takes_turns else CHUNK_SECONDS
+        wanted = CHUNK_SECONDS
         if self.opens_until is not None:
             wanted = min(wanted, max(TURN * CHUNK_SECONDS, self.opens_until - time.perf_counter()))
         self.count = max(1, min(int(count * wanted / max(seconds, 1e-9)), self.growth * self.count, 1 << 20))

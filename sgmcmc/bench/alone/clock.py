@@ -67,8 +67,8 @@ def timed(
     """Run once per input, each timed; stop after `budget` seconds of running, but not before `least` runs.
 
     Gives back {"seconds", "others"} and what the runs returned: their own seconds, if `run` keeps its time itself. Where
-    contestants take turns, a run shorter than `WARM` comes after one that is not timed: its data left the caches and
-    its threads went to sleep while the others had theirs, which a run that goes on for a while does not notice.
+    contestants take turns, runs shorter than `WARM` are repeated for so long before one of them is timed: data left the caches
+    and threads went to sleep while the others had their turns, and four chains on two cores took twice their time at first.
     """
     watch = Watch()
     seconds: list[float] = []
@@ -77,7 +77,8 @@ def timed(
         if not _is_my_turn():
             break
         with watch:
-            if warm_up and TURNS in os.environ and (not seconds or seconds[-1] < WARM):
+            ready = time.perf_counter() + (WARM if warm_up and TURNS in os.environ else 0.0)
+            while time.perf_counter() < ready and (not seconds or seconds[-1] < WARM):
                 run(value)
             begin = time.perf_counter()
             outputs.append(run(value))
