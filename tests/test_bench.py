@@ -423,6 +423,18 @@ def test_short_runs_in_turn_are_repeated_before_one_is_timed(monkeypatch):
     assert record["seconds"] == outputs == [0.0, 0.5, 1.0, 1.5, 2.0]  # as many as there must be
 
 
+def test_chains_of_a_peer_that_go_on_meet_new_noise_in_every_repetition(monkeypatch):
+    """With the same noise again and again, BlackJAX's SGNHT seemed to be wrong."""
+    pytest.importorskip("blackjax", reason="BlackJAX is not installed: nothing to measure")
+    from sgmcmc.bench.alone.jax_update import measure
+
+    monkeypatch.setattr(clock.sys, "stdin", io.StringIO("go\n" * 3))
+    monkeypatch.setenv(clock.TURNS, "1")
+    entry = {"who": "blackjax", "method": "sgnht", "dim": 20_000, "steps": 20, "runs": 3, "budget": 100.0}
+    found = measure(entry, Path())
+    assert found["check"]["right"], found["check"]["text"]
+
+
 def test_what_a_claim_compares_takes_turns():
     """All of a setting, and where a claim is about ourselves alone, all that it looks at."""
     table = entries(list(CASES.values()), False, peers=True)
