@@ -139,7 +139,8 @@ def _run(
     again: Again,
 ) -> Trace:
     job, chains = settings.job(keeping.recorder), keeping.chains
-    left = [c for c in chains if c.diverged is None and c.step < job.end]  # all of them, unless the run was resumed
+    end = job.end
+    left = [c for c in chains if c.diverged is None and c.step < end]  # all of them, unless the run was resumed
     begin, before = time.perf_counter(), sum(c.step for c in chains)
     tasks, threads = _tasks(settings, place, keeping, job, left, seed)
     for task in tasks[:1] if settings.device == "cpu" else tasks:  # every GPU has code of its own

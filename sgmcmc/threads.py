@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["borrowed_pool", "on_own_lines", "rows_on_own_lines", "share", "undisturbed", "usable_cores"]
+__all__ = ["borrowed_pool", "rows_on_own_lines", "share", "undisturbed", "usable_cores"]
 
 
 def usable_cores() -> int:
@@ -23,19 +23,14 @@ def usable_cores() -> int:
     return (os.cpu_count() or 1) if affinity is None else len(affinity(0))
 
 
-def on_own_lines(arrays: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Copies of contiguous arrays, in one piece of memory, that share no line of the cache with each other or anything else.
+def rows_on_own_lines(arrays: Iterable[NDArray[Any]], count: int) -> list[NDArray[Any]]:
+    """Copies of arrays, in one piece of memory, whose rows share no line of the cache with each other or anything else.
+
+    Each array has `count` rows, or one that is repeated; rows are contiguous. All that belongs to row i stands together. A row
+    of a result is contiguous; the result itself is not.
 
     Two threads that write into one line take it from each other with every write, though they write to different places: four
     short chains ran at two thirds of their speed. Lines are fetched in pairs, so it is pairs that are kept apart.
-    """
-    return [own[0] for own in rows_on_own_lines((array[None] for array in arrays), 1)]
-
-
-def rows_on_own_lines(arrays: Iterable[NDArray[Any]], count: int) -> list[NDArray[Any]]:
-    """The same for the rows of arrays, all at once: each array has `count` rows, or one that is repeated; rows are contiguous.
-
-    All that belongs to row i stands together. A row of a result is contiguous; the result itself is not.
     """
     pair, given = 128, list(arrays)
     ends = list(itertools.accumulate(-(-(a.nbytes // len(a)) // pair) * pair for a in given))

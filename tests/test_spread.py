@@ -190,7 +190,8 @@ def test_a_forked_child_has_helpers_of_its_own():
 @pytest.mark.parametrize("shape", [(0,), (3,), (25,), (81, 25), (1, 0)])
 def test_arrays_on_lines_of_their_own_share_none(shape):
     array = np.random.default_rng(0).random(shape)
-    copies = [*threads.on_own_lines([array] * 25), *(threads.on_own_lines([array])[0] for _ in range(25))]
+    rooms = [threads.rows_on_own_lines([array[None]] * count, 1) for count in (25, *[1] * 25)]
+    copies = [own[0] for room in rooms for own in room]
     assert all(np.array_equal(own, array) and own.flags.c_contiguous and own.flags.writeable for own in copies)
     pairs = [n for own in copies for n in range(own.ctypes.data // 128, -(-(own.ctypes.data + own.nbytes) // 128))]
     assert len(set(pairs)) == len(pairs)

@@ -54,7 +54,7 @@ def _ends(alive: list[Chain]) -> tuple[dict[str, NDArray[Any]], NDArray[np.float
     numbers = {"step": np.array([c.step for c in alive]), "before": np.array([c.before for c in alive])}
     first = alive[0]
     if isinstance(first, Herded) and first.herd.is_home:
-        herd, rows = first.herd, [c.place for c in alive if isinstance(c, Herded)]
+        herd, rows = first.herd, np.array([c.place for c in alive if isinstance(c, Herded)])
         arrays = {name: array[rows] for name, array in herd.states._asdict().items()}
         return arrays | numbers, herd.sums[rows]
     columns = zip(*(c.state for c in alive), strict=True)
