@@ -23,6 +23,7 @@ from sgmcmc.bench.claims import CLAIMS, verdicts
 from sgmcmc.bench.contestant import Contestant
 from sgmcmc.bench.environments import NEEDS, Environments
 from sgmcmc.bench.limit import limit_ratios, limits
+from sgmcmc.bench.ours import sampler_for
 from sgmcmc.bench.page import write_page
 from sgmcmc.bench.references import laplace
 from sgmcmc.bench.rows import figure, settings, speedup
@@ -433,6 +434,30 @@ def test_chains_of_a_peer_that_go_on_meet_new_noise_in_every_repetition(monkeypa
     entry = {"who": "blackjax", "method": "sgnht", "dim": 20_000, "steps": 20, "runs": 3, "budget": 100.0}
     found = measure(entry, Path())
     assert found["check"]["right"], found["check"]["text"]
+
+
+@pytest.mark.parametrize("forgets_the_bend", [False, True])
+def test_sgmgtd_by_hand_in_jax_is_right_and_would_be_seen_if_it_were_not(forgets_the_bend, monkeypatch):
+    pytest.importorskip("jax", reason="JAX is not installed: nothing to measure")
+    from sgmcmc.bench.alone import jax_kernels, jax_update
+
+    if forgets_the_bend:
+        right = jax_kernels._velocity_and_bend
+        monkeypatch.setattr(jax_kernels, "_velocity_and_bend", lambda p: (right(p)[0], 0.0 * p))
+    entry = {"who": "jax", "method": "sgmgtd", "dim": 20_000, "steps": 400, "runs": 3, "budget": 100.0}
+    assert jax_update.measure(entry, Path())["check"]["right"] is not forgets_the_bend
+
+
+def test_sgmgtd_by_hand_has_the_numbers_of_the_preset():
+    from sgmcmc.bench.alone import jax_kernels as by_hand
+
+    ours = sampler_for("sgmgtd", 0.05, 1.0)
+    assert (ours.kinetics.a, ours.kinetics.softening, ours.kinetics.mass) == (1.0, by_hand.SOFTENING, 1.0)
+    assert (ours.sigma_theta, ours.sigma_xi, ours.thermostat.gamma) == (
+        by_hand.SIGMA_THETA,
+        by_hand.SIGMA_XI,
+        by_hand.GAMMA,
+    )
 
 
 def test_what_a_claim_compares_takes_turns():

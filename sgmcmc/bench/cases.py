@@ -110,7 +110,8 @@ def _update(quick: bool) -> list[Config]:
     ]
     for dim, steps in ((100_000, 20),) if quick else ((1_000_000, 40), (6_000_000, 8)):
         for method in ("sgnht", "sgmgtd") if quick else ("sghmc", "sgnht", "sgmgtd"):
-            able = ("sgmcmc",) if method == "sgmgtd" else ("sgmcmc", "blackjax", "sgmcmcjax", "posteriors", "numpy")
+            libraries = ("sgmcmc", "blackjax", "sgmcmcjax", "posteriors", "numpy")
+            able = ("sgmcmc", "jax") if method == "sgmgtd" else libraries  # nobody has SGMGT-D; in JAX it is by hand
             found += [_entry("update", who, method, quick, dim=dim, steps=steps) for who in able]
     return found
 

@@ -201,6 +201,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("logistic", "speed over the fastest peer, large", 2.0, True, against(*_PEERS, size="large")),
     Claim("update", "speed over the fastest of BlackJAX and posteriors", 3.0, True, against("blackjax", "posteriors")),
     Claim("update", "speed of SGMGT-D over the fastest SGNHT of BlackJAX and posteriors", 3.0, True, _mgt_update),
+    Claim("update", "speed of SGMGT-D over SGMGT-D by hand in JAX", 3.0, True, against("jax", method="sgmgtd")),
     Claim("update", "time of SGNHT over the limit of this run", 1.5, False, _limit),
     Claim("normals", "speed over NumPy's PCG64, float32", 3.0, True, against("numpy", method="PCG64", dtype="float32")),
     Claim(

@@ -29,7 +29,9 @@ ratio of standard deviations, against Hamiltonian Monte Carlo with all the data 
 
 UPDATE = """θ ~ N(0, 1) in float32, h = 0.05, friction 1, through `sampler.step(state, gradient, inplace=True)`, with
 all cores. We read the gradient from memory and keep a thermostat per coordinate; in the peers' programs the gradient,
-θ itself, is fused into the update, and their thermostat is one number. The limit is the time of our normals (in
+θ itself, is fused into the update, and their thermostat is one number. No peer has SGMGT-D: it is compared with their
+SGNHT, which draws a third of its normals, and with SGMGT-D by hand in JAX, the paper's Euler scheme and no more (ours has
+two friction flows, and learns where its thermostats belong). The limit is the time of our normals (in
 cache, all cores) plus the time that the bytes that must move (θ, p and, with a thermostat, ξ, read and written, and
 the gradient read) take in a STREAM triad, both measured in the same run. The check: the variance of θ (and of p),
 which should be 1."""

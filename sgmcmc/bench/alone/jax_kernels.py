@@ -1,4 +1,4 @@
-"""Samplers of BlackJAX and SGMCMCJax behind one door: init(key, θ), step(key, state, gradient) and position(state).
+"""Samplers of BlackJAX, SGMCMCJax and one by hand behind one door: init(key, θ), step(key, state, gradient) and position(state).
 
 Their parameters in ours: step size h, friction A, and the diffusion B̂ that gradient noise brings (known for the wells only).
 SGMCMCJax counts in dt = h², α = Ah, β = hB̂.
@@ -30,11 +30,13 @@ def load_jax(dtype: str) -> Any:
 
 def versions(who: str) -> str:
     library = who.partition("+")[0]
-    return f"{version(library)}, JAX {version('jax')}"
+    return version("jax") if library == "jax" else f"{version(library)}, JAX {version('jax')}"
 
 
 def kernel(who: str, method: str, h: Any, friction: Any, noise: float, dtype: str) -> Kernel:
     """A sampler of the library `who`; `noise` is the variance of the gradient noise where it is known, else 0."""
+    if who == "jax":
+        return _sgmgtd(h, friction, dtype)
     make = _sgmcmcjax if who == "sgmcmcjax" else _blackjax
     return make(method, h, friction, noise, dtype)
 
@@ -86,3 +88,42 @@ def _sgmcmcjax(method: str, h: Any, friction: Any, noise: float, dtype: str) -> 
         lambda key, s, slope: move(1, key, slope(position(s)), s),
         position,
     )
+
+
+SOFTENING, SIGMA_THETA, SIGMA_XI, GAMMA = 3.0, 0.1, 0.1, 1.0  # those of our preset, with a = 1
+
+
+def _velocity_and_bend(p: Any) -> Any:
+    """K'(p) = tanh(cp/2) and K''(p) = (c/2)(1 − tanh²(cp/2))."""
+    import jax.numpy as jnp
+
+    v = jnp.tanh(0.5 * SOFTENING * p)
+    return v, 0.5 * SOFTENING * (1.0 - v * v)
+
+
+def _sgmgtd(h: Any, friction: Any, dtype: str) -> Kernel:
+    """SGMGT-D as in the paper, by explicit Euler, a thermostat per coordinate: what its formulas cost in JAX.
+
+    Ours does more: two friction flows, a learnt centre, momenta and thermostats drawn afresh every hundred steps.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    def init(key: Any, x: Any) -> Any:
+        keys = jax.random.split(key, 3)  # e^{cp} is a ratio of two Gamma(1/c) variables
+        up, down = (jax.random.loggamma(own, 1.0 / SOFTENING, x.shape, dtype) for own in keys[:2])
+        xi = friction + GAMMA**0.5 * jax.random.normal(keys[2], x.shape, dtype)
+        return x, (up - down) / SOFTENING, xi
+
+    def step(key: Any, state: Any, slope: Any) -> Any:
+        (x, p, xi), g = state, -slope(state[0])
+        n = [jax.random.normal(own, x.shape, dtype) for own in jax.random.split(key, 3)]
+        v, bend = _velocity_and_bend(p)
+        pull = SIGMA_XI * (xi - friction) / GAMMA
+        return (
+            x + h * (v - SIGMA_THETA * g) + jnp.sqrt(2.0 * SIGMA_THETA * h) * n[0],
+            p - h * (g + xi * v) + jnp.sqrt(2.0 * friction * h) * n[1],
+            xi + h * (GAMMA * (v * v - bend) - pull) + jnp.sqrt(2.0 * SIGMA_XI * h) * n[2],
+        )
+
+    return Kernel(init, step, lambda s: s[0])

@@ -1,4 +1,4 @@
-"""One step of many parameters by BlackJAX and SGMCMCJax, the gradient given: fused by XLA, the state's memory donated."""
+"""One step of many parameters by BlackJAX, SGMCMCJax or by hand in JAX: fused by XLA, the state's memory donated."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ MEASURES = {  # (case, library): the file that measures it
     ("gaussian", "blackjax"): "jax_gaussian",
     ("update", "blackjax"): "jax_update",
     ("update", "sgmcmcjax"): "jax_update",
+    ("update", "jax"): "jax_update",
     ("update", "posteriors"): "torch_update",
     ("update", "numpy"): "numpy_update",
     ("normals", "numpy"): "peer_normals",
