@@ -525,6 +525,7 @@ def test_columns_of_zeros_change_no_gradient_and_only_fill_vectors(columns, dtyp
         _add(each, theta, rows, out)
         np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance)
     if wide is not model:  # the control: columns in the wrong places would be seen
+        assert wide.X.ctypes.data % 64 == 0  # no vector lies across two lines
         out = np.ones(columns, dtype)
         _add(wide._replace(X=np.roll(wide.X, 1, axis=1)), theta, rows, out)
         assert np.abs(out - expected).max() > 0.01
