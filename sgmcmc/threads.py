@@ -48,7 +48,7 @@ def rows_on_own_lines(arrays: Iterable[NDArray[Any]], count: int) -> list[NDArra
 
 
 def zeros_on_lines(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Zeros that begin where a line of the cache does: a vector that lies across two takes twice as long to load."""
+    """Zeros that begin where a line of the cache does: to load a vector that lies across two, both have to be looked at."""
     room, begin = _room_on_lines(math.prod(shape) * np.dtype(dtype).itemsize)
     room[...] = 0
     return np.ndarray(shape, dtype, room, begin)

@@ -373,6 +373,18 @@ def test_contestants_get_ready_one_after_the_other_and_then_run_in_turn(tmp_path
     assert all(row["check"]["right"] and row["at_time"] <= row["until"] for row in rows)
 
 
+def test_a_package_of_the_same_name_where_one_stands_is_not_what_is_measured(tmp_path, monkeypatch):
+    other = tmp_path / "sgmcmc"
+    other.mkdir()
+    (other / "__init__.py").write_text("raise SystemExit('not me')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(Path(runner.__file__).parents[2]))  # this one, installed or not
+    entry = next(e for e in CASES["normals"].entries(True) if e["who"] == "sgmcmc")
+    (row,) = runner.run_entries([entry], tmp_path / "out", Environments(), progress=False)
+    assert "error" not in row, row
+    assert row["check"]["right"]
+
+
 def test_a_contestant_that_dies_while_it_waits_is_an_error_and_the_others_go_on(tmp_path, monkeypatch):
     real = Contestant.take_turn
 

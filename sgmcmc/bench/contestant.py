@@ -64,6 +64,7 @@ class Contestant:
             return subprocess.Popen(
                 self._command,
                 env=_environment(self.entry),
+                cwd=self._given.parent,  # else `-m` would measure a package that lies where somebody calls us, not the one we are
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=said,
