@@ -275,6 +275,43 @@ def test_claims_are_judged_by_the_worst_setting_and_never_by_wrong_draws():
     assert found["speed over SGMCMCJax, one chain, float32"].holds is None
 
 
+def test_a_claim_about_our_sgmgtd_is_not_judged_by_somebody_elses():
+    check = {"right": True, "text": "fine"}
+
+    def row(who, method, seconds):
+        return {
+            "case": "update",
+            "who": who,
+            "method": method,
+            "dim": 10,
+            "seconds": [seconds],
+            "work": 1,
+            "check": check,
+        }
+
+    rows = [row("sgmcmc", "sgmgtd", 1.0), row("jax", "sgmgtd", 9.0), row("blackjax", "sgnht", 2.0)]
+    found = {v.claim.text: v.figure for v in verdicts(rows)}
+    assert found["speed of SGMGT-D over the fastest SGNHT of BlackJAX and posteriors"] == pytest.approx(2.0)
+    assert found["speed of SGMGT-D over SGMGT-D by hand in JAX"] == pytest.approx(9.0)
+
+
+def test_blackjax_on_one_core_counts_where_it_is_the_faster():
+    """On two, its threads hand work to each other, and a step of a small model may take twice as long."""
+    check = {"right": True, "text": "fine"}
+
+    def row(who, seconds):
+        numbers = {"case": "logistic", "size": "small", "chains": 1, "method": "sgnht"}
+        return numbers | {"who": who, "seconds": [seconds], "work": 1, "check": check}
+
+    rows = [row("sgmcmc", 1.0), row("blackjax", 25.0), row("blackjax+pinned", 9.0)]
+    found = {v.claim.text: v for v in verdicts(rows)}["speed over BlackJAX, small"]
+    assert (found.figure, found.holds) == (pytest.approx(9.0), False)
+    table = entries(list(CASES.values()), False, peers=True)
+    pinned = [e for e in table if e["who"] == "blackjax+pinned"]
+    assert {(e["case"], e["chains"]) for e in pinned} == {("wells", 1), ("logistic", 1), ("logistic", 4)}
+    assert all(e["threads"] == 1 for e in pinned)
+
+
 def test_the_limit_is_normals_plus_bytes():
     rows = [r for r in made_up()["rows"] if r["case"] == "update"]
     assert limits(rows)["sgnht"] == pytest.approx(1.0 + 1.0)  # 28 bytes at 28 GB/s and a normal at 1e9/s

@@ -18,6 +18,7 @@ __all__ = ["CASES", "Case", "Config", "Unit", "chosen_cases", "entries"]
 Config = dict[str, Any]
 MOST_RUNS, BUDGET = 9, 8.0
 METHODS = ("sgld", "sghmc", "sgnht")
+PINNED = "blackjax+pinned"  # on one core, for steps so short that a second one only gets in the way
 
 
 class Unit(NamedTuple):
@@ -45,15 +46,19 @@ def _entry(case: str, who: str, method: str, quick: bool, /, **numbers: Any) -> 
     return {"case": case, "who": who, "method": method, **runs, **numbers}
 
 
+def _cores(who: str) -> dict[str, int]:
+    return {"threads": 1} if who == PINNED else {}
+
+
 def _wells(quick: bool) -> list[Config]:
     found = []
     for dtype in ("float32",) if quick else ("float32", "float64"):
         for chains in (1, 64) if quick else (1, 64, 4096):
             for method in ("sgnht", "sgmgtd") if quick else (*METHODS, "sgmgtd"):
-                for who in ("sgmcmc", "blackjax", "blackjax+tuned", "sgmcmcjax", "posteriors", "numpy"):
+                for who in ("sgmcmc", "blackjax", PINNED, "blackjax+tuned", "sgmcmcjax", "posteriors", "numpy"):
                     if _runs_wells(who, method, chains, dtype):
                         steps = _wells_steps(who, chains, quick)
-                        numbers = {"chains": chains, "dtype": dtype, "steps": steps}
+                        numbers = {"chains": chains, "dtype": dtype, "steps": steps} | _cores(who)
                         found.append(_entry("wells", who, method, quick, **numbers))
     return found
 
@@ -63,6 +68,8 @@ def _runs_wells(who: str, method: str, chains: int, dtype: str) -> bool:
         return who == "sgmcmc"  # nobody else has it
     if who == "blackjax+tuned":
         return chains > 1
+    if who == PINNED:
+        return chains == 1
     if who in ("posteriors", "numpy"):  # slow in double precision as in single; one method shows it
         return dtype == "float32" or method == "sgnht"
     return True
@@ -93,11 +100,13 @@ def _logistic(quick: bool) -> list[Config]:
             numbers = _QUICK_SIZES[size]
         for chains in (1, 4):
             for method in ("sgnht",) if quick else (*METHODS, "sgmgtd"):
-                for who in ("sgmcmc", "blackjax", "sgmcmcjax", "posteriors", "numpy"):
+                for who in ("sgmcmc", "blackjax", PINNED, "sgmcmcjax", "posteriors", "numpy"):
+                    if who == PINNED and size == "large":
+                        continue
                     alone = method == "sgmgtd" and who != "sgmcmc"
                     if alone or (who == "sgmcmcjax" and method == "sghmc"):  # it has SGHMC in blocks of steps only
                         continue
-                    own = {"size": size, "chains": chains, "dtype": "float32"}
+                    own = {"size": size, "chains": chains, "dtype": "float32"} | _cores(who)
                     found.append(_entry("logistic", who, method, quick, **own, **numbers))
     return found
 

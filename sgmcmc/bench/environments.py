@@ -14,6 +14,7 @@ NEEDS = {  # contestant: the distributions without which it cannot run
     "numpy": ("numpy",),
     "blackjax": ("blackjax", "jax"),
     "blackjax+tuned": ("blackjax", "jax"),
+    "blackjax+pinned": ("blackjax", "jax"),
     "posteriors": ("posteriors", "torch"),
     "numpyro": ("numpyro", "jax"),
     "jax": ("jax",),

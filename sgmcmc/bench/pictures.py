@@ -41,7 +41,7 @@ def draw_all(rows: list[Row], out: Path) -> dict[str, Path]:
 def _colour(name: str) -> str:
     """A contestant has the same colour in all pictures."""
     base = name.split(" ")[0]
-    order = {**{who: i for i, who in enumerate(_HUES)}, "jax": 1, "torch": 3, "numpyro": 6}
+    order = {**{who: i for i, who in enumerate(_HUES)}, "jax": 1, "blackjax+pinned": 1, "torch": 3, "numpyro": 6}
     return COLOURS[order.get(base, len(COLOURS) - 1)]
 
 
@@ -75,8 +75,8 @@ def _legend(rows: list[Row]) -> list[Any]:
 
 
 def _hatch(name: str) -> str:
-    """Two of one library's generators in one picture."""
-    return "//" if name.endswith(("SFC64", "rbg")) else ""
+    """Two of one library in one picture."""
+    return "//" if name.endswith(("SFC64", "rbg", "+pinned")) else ""
 
 
 def _bars(axis: Any, rows: list[Row], title: str) -> None:

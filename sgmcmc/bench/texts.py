@@ -19,13 +19,15 @@ WELLS = """A mixture of five round Gaussians (standard deviation 0.7) in two dim
 N(0, 2B), B = 1; step size 0.02, friction 1, every 10th state kept. One step is one noisy gradient and one update of
 one chain. Chains start in the exact law. The check: mean and variance of θ₁, and the temperature E[(θ − m)·∇U]/2,
 each with its truth in brackets. `blackjax+tuned` is BlackJAX by hand: the gradient written out, chains on two host
-devices by `pmap`. SGMGT-D (a = 1) has no counterpart elsewhere."""
+devices by `pmap`. `blackjax+pinned` is BlackJAX as it is, kept on one core: with two, JAX's threads hand work to each
+other, and at times a step of a small model takes up to twice as long, for a whole run. Claims are against the faster.
+SGMGT-D (a = 1) has no counterpart elsewhere."""
 
 LOGISTIC = """Prior N(0, 1), minibatches with replacement, float32, every state kept. Small: N = 1000, d = 25, batch
 16 (h = 3e-4, friction 20; SGLD 1e-5). Large: N = 1,000,000, d = 100, batch 1000 (h = 3e-6, friction 500; SGLD 1e-9).
-Chains start in the exact posterior. The check: rms error of the posterior mean in standard deviations, and the mean
-ratio of standard deviations, against Hamiltonian Monte Carlo with all the data (small) or Laplace's approximation
-(large)."""
+Chains start in the exact posterior. `blackjax+pinned` is BlackJAX on one core, as above. The check: rms error of
+the posterior mean in standard deviations, and the mean ratio of standard deviations, against Hamiltonian Monte Carlo with
+all the data (small) or Laplace's approximation (large)."""
 
 UPDATE = """θ ~ N(0, 1) in float32, h = 0.05, friction 1, through `sampler.step(state, gradient, inplace=True)`, with
 all cores. We read the gradient from memory and keep a thermostat per coordinate; in the peers' programs the gradient,

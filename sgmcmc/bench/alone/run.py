@@ -16,10 +16,12 @@ HERE = Path(__file__).parent
 MEASURES = {  # (case, library): the file that measures it
     ("wells", "blackjax"): "jax_wells",
     ("wells", "blackjax+tuned"): "jax_wells",
+    ("wells", "blackjax+pinned"): "jax_wells",
     ("wells", "sgmcmcjax"): "jax_wells",
     ("wells", "posteriors"): "torch_wells",
     ("wells", "numpy"): "numpy_wells",
     ("logistic", "blackjax"): "jax_logistic",
+    ("logistic", "blackjax+pinned"): "jax_logistic",
     ("logistic", "sgmcmcjax"): "jax_logistic",
     ("logistic", "posteriors"): "torch_logistic",
     ("logistic", "numpy"): "numpy_logistic",
