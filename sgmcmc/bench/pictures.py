@@ -75,8 +75,8 @@ def _legend(rows: list[Row]) -> list[Any]:
 
 
 def _hatch(name: str) -> str:
-    """Two of one library in one picture."""
-    return "//" if name.endswith(("SFC64", "rbg", "+pinned")) else ""
+    """Two of one colour in one picture."""
+    return "//" if name == "jax" or name.endswith(("SFC64", "rbg", "+pinned")) else ""
 
 
 def _bars(axis: Any, rows: list[Row], title: str) -> None:
