@@ -296,7 +296,7 @@ def test_a_claim_about_our_sgmgtd_is_not_judged_by_somebody_elses():
 
 
 def test_blackjax_on_one_core_counts_where_it_is_the_faster():
-    """On two, its threads hand work to each other, and a step of a small model may take twice as long."""
+    """On two, a step of a small model may take twice as long."""
     check = {"right": True, "text": "fine"}
 
     def row(who, seconds):

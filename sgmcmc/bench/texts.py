@@ -19,8 +19,8 @@ WELLS = """A mixture of five round Gaussians (standard deviation 0.7) in two dim
 N(0, 2B), B = 1; step size 0.02, friction 1, every 10th state kept. One step is one noisy gradient and one update of
 one chain. Chains start in the exact law. The check: mean and variance of θ₁, and the temperature E[(θ − m)·∇U]/2,
 each with its truth in brackets. `blackjax+tuned` is BlackJAX by hand: the gradient written out, chains on two host
-devices by `pmap`. `blackjax+pinned` is BlackJAX as it is, kept on one core: with two, JAX's threads hand work to each
-other, and at times a step of a small model takes up to twice as long, for a whole run. Claims are against the faster.
+devices by `pmap`. `blackjax+pinned` is BlackJAX as it is, kept on one core: with two, a step of a small model at times
+takes up to twice as long, for a whole run (probably as JAX's threads hand work to each other). Claims are against the faster.
 SGMGT-D (a = 1) has no counterpart elsewhere."""
 
 LOGISTIC = """Prior N(0, 1), minibatches with replacement, float32, every state kept. Small: N = 1000, d = 25, batch
