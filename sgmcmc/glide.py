@@ -8,10 +8,19 @@ it that depends on neighbours: a chain has the same bits alone and in a pack, an
 
 from __future__ import annotations
 
-from sgmcmc.dispatch import LOOP, implements, leaf, loop, open_function
+from sgmcmc.dispatch import LOOP, implements, leaf, like, open_function
 from sgmcmc.kinetics import LinearMonomial, end_of_flow, second_flow, sinh_flow, velocity_after_flow
 from sgmcmc.letters import at
-from sgmcmc.thermostats import PerCoordinate, crosstalk, follow, learning_gain, power_and_bend_of_tanh
+from sgmcmc.thermostats import (
+    InferredNoise,
+    PerCoordinate,
+    at_center,
+    crosstalk,
+    crosstalk_rate,
+    follow,
+    mean_bend,
+    power_and_bend_of_tanh,
+)
 
 __all__ = ["glide", "glided", "glides", "learn_from_sinh"]
 
@@ -39,7 +48,7 @@ def _(thermostat, kinetics):
 
 
 @open_function(on=2, fastmath=LOOP, apart=True)
-def glide(thermostat, kinetics, scale, dynamics, state, moment, learning, floor, sinh, rest):
+def glide(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion, center, sinh, rest):
     """B(h/2) A(h) B(h/2), with the compensation that goes with A, and learning in its middle. Gives back Σ p K'(p) in A.
 
     `sinh` and `rest` are as long as p, for what the formula wants to put there.
@@ -47,7 +56,7 @@ def glide(thermostat, kinetics, scale, dynamics, state, moment, learning, floor,
 
 
 @implements(glide)
-def _(thermostat, kinetics, scale, dynamics, state, moment, learning, floor, sinh, rest):
+def _(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion, center, sinh, rest):
     return moment.h - moment.h
 
 
@@ -69,15 +78,16 @@ def glided(thermostat, kinetics, dynamics, scale, h, theta, p, xi, c, sinh):
 
 
 @implements(glide, PerCoordinate, LinearMonomial)
-def _(thermostat, kinetics, scale, dynamics, state, moment, learning, floor, sinh, rest):
+def _(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion, center, sinh, rest):
     theta, p, xi, h = state.theta, state.p, state.xi, moment.h
     virial = h - h
     for i in range(p.size):
         sinh[i] = sinh_flow(kinetics, p[i], 0.5 * h * xi[i])
     if learning:
-        learn_from_sinh(thermostat, kinetics, dynamics.temperature, floor, state, moment, sinh)
+        learn_from_sinh(dynamics.noise, thermostat, kinetics, dynamics.temperature, diffusion, center, state, moment, sinh)
+    per_variance = crosstalk_rate(dynamics.sigma_theta, dynamics.temperature, h)
     for i in range(p.size):
-        c = crosstalk(thermostat, dynamics.sigma_theta, dynamics.sigma_p, state.center, i)
+        c = crosstalk(thermostat, per_variance, state.variance, i)
         theta[i], xi[i], sinh[i], rest[i], own = glided(
             thermostat, kinetics, dynamics, at(scale, i), h, theta[i], p[i], xi[i], c, sinh[i]
         )
@@ -87,15 +97,23 @@ def _(thermostat, kinetics, scale, dynamics, state, moment, learning, floor, sin
     return virial
 
 
-@loop(apart=True, inline=True)
-def learn_from_sinh(thermostat, kinetics, temperature, floor, state, moment, sinh):
+@open_function(on=1, inline=True, fastmath=LOOP, apart=True)
+def learn_from_sinh(noise, thermostat, kinetics, temperature, diffusion, center, state, moment, sinh):
     """`thermostats.learn` in the middle of A, before A: ξ is taken to where half of A will have brought it."""
-    gain = learning_gain(moment.h, moment.step)
+
+
+@implements(learn_from_sinh)
+def _(noise, thermostat, kinetics, temperature, diffusion, center, state, moment, sinh):
+    return None
+
+
+@implements(learn_from_sinh, InferredNoise)
+def _(noise, thermostat, kinetics, temperature, diffusion, center, state, moment, sinh):
+    h = moment.h
     for i in range(state.p.size):
-        power, bend = middle_of_drift(
-            thermostat, kinetics, temperature, moment.h, state.xi[i], state.center[i], state.bend[i], sinh[i]
-        )
-        follow(state, i, power, bend, temperature, floor, gain)
+        friction, before = at_center(center, state.variance[i]), mean_bend(state, i, h)
+        power, bend = middle_of_drift(thermostat, kinetics, temperature, h, state.xi[i], friction, before, sinh[i])
+        follow(state, i, power, bend, temperature, diffusion, center, like(h, 1), moment)
 
 
 @leaf

@@ -75,6 +75,7 @@ class Dynamics(NamedTuple):
     noise_estimate: float
     resample_momentum: int  # period in steps; 0 is never
     resample_thermostat: int
+    noise: Any  # thermostats.KnownNoise or InferredNoise: where the variance of the gradient noise comes from
 
 
 class State(NamedTuple):
@@ -83,9 +84,10 @@ class State(NamedTuple):
     theta: Any  # where the next gradient is to be taken; also the draw
     p: Any
     xi: Any
-    center: Any  # μ, where ξ is pulled to
-    loss: Any  # running mean of ξ K'², from which an adaptive centre is learnt
-    bend: Any  # running mean of K''
+    variance: Any  # V of the gradient noise, in the chain's units: where ξ is pulled to depends on it
+    loss: Any  # running mean of the energy per step that friction takes out beyond the injected noise, if V is inferred
+    bend: Any  # running mean of ½h²K'', if V is inferred
+    span: Any  # running mean of h K'', if V is inferred
     pending: Any  # the half of the θ-noise that is still to come
 
 
@@ -117,11 +119,19 @@ def advance(integrator, kinetics, scale, dynamics, state, gradient, noise, strea
 @loop(inline=True)
 def move_thermostat(dynamics, state, noise, moment, tau):
     """X: an Ornstein–Uhlenbeck step of ξ, or a fresh draw of it when its turn has come."""
-    thermostat, xi, center, dim = dynamics.thermostat, state.xi, state.center, state.theta.size
+    thermostat, xi, v, dim = dynamics.thermostat, state.xi, state.variance, state.theta.size
+    center = center_now(dynamics, moment)
     if is_turn(dynamics.resample_thermostat, moment.step):
-        thermostats.resample(thermostat, xi, center, noise.xi, dim, dynamics.temperature)
+        thermostats.resample(thermostat, xi, center, v, noise.xi, dim, dynamics.temperature)
     elif dynamics.sigma_xi > 0.0:
-        thermostats.relax(thermostat, xi, center, noise.xi, dim, dynamics.sigma_xi, dynamics.temperature, tau)
+        thermostats.relax(thermostat, xi, center, v, noise.xi, dim, dynamics.sigma_xi, dynamics.temperature, tau)
+
+
+@leaf
+def center_now(dynamics, moment):
+    """Where ξ is pulled to in this step."""
+    d = dynamics
+    return thermostats.center_of(d.thermostat, d.sigma_p, d.noise_estimate, d.temperature, moment.h)
 
 
 @leaf
@@ -150,38 +160,40 @@ def before_flow(scale, dynamics, state, gradient, noise, moment, diffusion):
 def after_flow(scale, dynamics, state, noise, moment):
     """The first half of the θ-noise of the next step."""
     if dynamics.sigma_theta > 0.0:
-        sigma_theta, sigma_p, temperature = dynamics.sigma_theta, dynamics.sigma_p, dynamics.temperature
-        begin_diffusion(dynamics.thermostat, scale, sigma_theta, sigma_p, temperature, state, noise.theta, moment.h)
+        sigma_theta, temperature = dynamics.sigma_theta, dynamics.temperature
+        begin_diffusion(dynamics.thermostat, scale, sigma_theta, temperature, state, noise.theta, moment.h)
 
 
 @implements(advance, SymmetricSplitting)
 def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment):
     thermostat, sigma_p, temperature = dynamics.thermostat, dynamics.sigma_p, dynamics.temperature
     theta, p, xi, h = state.theta, state.p, state.xi, moment.h
-    diffusion = injected(dynamics)
-    floor = diffusion / temperature
+    diffusion, center = injected(dynamics), center_now(dynamics, moment)
     before_flow(scale, dynamics, state, gradient, noise, moment, diffusion)
-    learning = thermostats.is_learning(thermostat, moment.step)
+    learning = thermostats.is_learning(dynamics.noise, thermostat, moment.step)
     resampling = is_turn(dynamics.resample_momentum, moment.step)
     if glides(thermostat, kinetics) and not resampling:
         # G and X have used their normals up: there is room for what it wants to put there.
-        virial = glide(thermostat, kinetics, scale, dynamics, state, moment, learning, floor, noise.p, noise.xi)
+        virial = glide(
+            thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion, center, noise.p, noise.xi
+        )
         after_flow(scale, dynamics, state, noise, moment)
         return virial
     rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h, noise.p)  # the kick has used the normals up
     virial = h - h
     if not (learning or resampling):
-        virial = drift_compensated(thermostat, kinetics, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
+        virial = drift_compensated(thermostat, kinetics, scale, dynamics.sigma_theta, temperature, state, h)
     for half in range(2 if learning or resampling else 0):  # both need the middle of A: half of it before, half after
         if half == 1 and learning:
-            thermostats.learn(thermostat, kinetics, temperature, floor, state, 0.5 * h, 0.5 * h, moment.step)
-            thermostats.note_center(thermostat, dynamics.sigma_theta, sigma_p, state.center)
+            thermostats.learn(
+                dynamics.noise, thermostat, kinetics, temperature, diffusion, center, state, 0.5 * h, 0.5 * h, moment
+            )
         if half == 1 and resampling:
-            refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
+            refresh(kinetics, dynamics.noise, thermostat, temperature, p, state.loss, stream, moment)
         count_drift(thermostat, h - h, like(h, 1))
         virial = drift(thermostat, kinetics, scale, temperature, theta, p, xi, 0.5 * h)
     if (learning or resampling) and dynamics.sigma_theta > 0.0:
-        compensate(kinetics, thermostat, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
+        compensate(kinetics, thermostat, scale, dynamics.sigma_theta, temperature, state, h)
     rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h, noise.p)
     after_flow(scale, dynamics, state, noise, moment)
     return virial
@@ -191,11 +203,10 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
 def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment):
     thermostat, sigma_p, temperature = dynamics.thermostat, dynamics.sigma_p, dynamics.temperature
     theta, p, xi, h = state.theta, state.p, state.xi, moment.h
-    diffusion = injected(dynamics)
-    floor = diffusion / temperature
+    diffusion, center = injected(dynamics), center_now(dynamics, moment)
     flow = h - h if is_exact(kinetics) else 0.5 * h  # the friction flow on either side of the noise within O
     before_flow(scale, dynamics, state, gradient, noise, moment, h - h)
-    learning = thermostats.is_learning(thermostat, moment.step)
+    learning = thermostats.is_learning(dynamics.noise, thermostat, moment.step)
     resampling = is_turn(dynamics.resample_momentum, moment.step)
     virial = h - h
     if not (learning or resampling):
@@ -203,19 +214,21 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     for half in range(2 if learning or resampling else 0):
         if half == 1:
             if resampling:
-                refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
+                refresh(kinetics, dynamics.noise, thermostat, temperature, p, state.loss, stream, moment)
             else:
                 thermalise(kinetics, thermostat, sigma_p, p, xi, noise.p, h, diffusion)
         if learning and half == 1:  # after O and, below, before it: the mean of the two is the middle
-            thermostats.learn(thermostat, kinetics, temperature, floor, state, flow, h - h, moment.step)
+            thermostats.learn(
+                dynamics.noise, thermostat, kinetics, temperature, diffusion, center, state, flow, h - h, moment
+            )
         count_drift(thermostat, like(h, half), like(h, 0.5))
         virial += 0.5 * drift(thermostat, kinetics, scale, temperature, theta, p, xi, 0.5 * h)
         if learning and half == 0:
-            thermostats.learn(thermostat, kinetics, temperature, floor, state, h - h, flow, moment.step)
-    if learning:
-        thermostats.note_center(thermostat, dynamics.sigma_theta, sigma_p, state.center)
+            thermostats.learn(
+                dynamics.noise, thermostat, kinetics, temperature, diffusion, center, state, h - h, flow, moment
+            )
     if dynamics.sigma_theta > 0.0:
-        compensate(kinetics, thermostat, scale, dynamics.sigma_theta, sigma_p, temperature, state, h)
+        compensate(kinetics, thermostat, scale, dynamics.sigma_theta, temperature, state, h)
     after_flow(scale, dynamics, state, noise, moment)
     return virial
 
@@ -255,8 +268,11 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     thermostat, temperature, diffusion = dynamics.thermostat, dynamics.temperature, injected(dynamics)
     noise_theta = math.sqrt(2.0 * dynamics.sigma_theta * temperature * h)
     noise_p = math.sqrt(2.0 * diffusion * h)
-    if thermostats.is_learning(thermostat, moment.step):
-        thermostats.learn(thermostat, kinetics, temperature, diffusion / temperature, state, h - h, h - h, moment.step)
+    if thermostats.is_learning(dynamics.noise, thermostat, moment.step):
+        center = center_now(dynamics, moment)
+        thermostats.learn(
+            dynamics.noise, thermostat, kinetics, temperature, diffusion, center, state, h - h, h - h, moment
+        )
     virial, heat = h - h, h - h
     for i in range(p.size):
         s = at(scale, i)
@@ -270,7 +286,9 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
         thermostats.euler_own(thermostat, dynamics, state, noise, i, excess, h)
     thermostats.euler_shared(thermostat, dynamics, state, noise, heat / like(h, p.size), h)
     if is_turn(dynamics.resample_thermostat, moment.step):
-        thermostats.resample(thermostat, xi, state.center, noise.xi, theta.size, temperature)
+        thermostats.resample(
+            thermostat, xi, center_now(dynamics, moment), state.variance, noise.xi, theta.size, temperature
+        )
     if is_turn(dynamics.resample_momentum, moment.step):
-        refresh(kinetics, thermostat, temperature, p, state.loss, stream, moment)
+        refresh(kinetics, dynamics.noise, thermostat, temperature, p, state.loss, stream, moment)
     return virial

@@ -38,7 +38,15 @@ from sgmcmc.kinetics import (
     velocity_and_excess,
 )
 from sgmcmc.rng import Lanes, Row
-from sgmcmc.thermostats import FixedFriction, PerChain, PerCoordinate, account, crosstalk, friction
+from sgmcmc.thermostats import (
+    FixedFriction,
+    PerChain,
+    PerCoordinate,
+    account,
+    crosstalk,
+    crosstalk_rate,
+    friction,
+)
 
 __all__ = [
     "Units",
@@ -246,25 +254,25 @@ def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
 
 
 @open_function(fastmath=LOOP, apart=True)
-def drift_compensated(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau):
+def drift_compensated(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
     """`drift`, then `compensate`, with the velocity that they have in common."""
 
 
 @implements(drift_compensated)
-def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau):
+def _(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
     virial = drift(thermostat, kinetics, scale, temperature, state.theta, state.p, state.xi, tau)
     if sigma_theta > 0.0:
-        compensate(kinetics, thermostat, scale, sigma_theta, sigma_p, temperature, state, tau)
+        compensate(kinetics, thermostat, scale, sigma_theta, temperature, state, tau)
     return virial
 
 
 @implements(drift_compensated, PerCoordinate)
-def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau):
+def _(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
     theta, p, xi = state.theta, state.p, state.xi
-    virial, rate = tau - tau, tau * thermostat.gamma
+    virial, rate, per_variance = tau - tau, tau * thermostat.gamma, crosstalk_rate(sigma_theta, temperature, tau)
     for i in range(p.size):
         v, excess = velocity_and_excess(kinetics, p[i], temperature)
-        c = crosstalk(thermostat, sigma_theta, sigma_p, state.center, i)
+        c = crosstalk(thermostat, per_variance, state.variance, i)
         theta[i] += tau * at(scale, i) * (1.0 - 2.0 * c) * v
         xi[i] += rate * excess
         virial += p[i] * v
@@ -272,12 +280,13 @@ def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau
 
 
 @loop(apart=True, inline=True)
-def begin_diffusion(thermostat, scale, sigma_theta, sigma_p, temperature, state, normals, tau):
+def begin_diffusion(thermostat, scale, sigma_theta, temperature, state, normals, tau):
     """First half of L: θ moves by half its noise, ½√(2σ_θTτ) n. The gradient is taken there, and there is the draw."""
     theta, pending = state.theta, state.pending
     amplitude = 0.5 * math.sqrt(2.0 * sigma_theta * temperature * tau)
+    per_variance = crosstalk_rate(sigma_theta, temperature, tau)
     for i in range(theta.size):
-        left = 1.0 - crosstalk(thermostat, sigma_theta, sigma_p, state.center, i)
+        left = 1.0 - crosstalk(thermostat, per_variance, state.variance, i)
         pending[i] = amplitude * math.sqrt(left) * normals[i]
         theta[i] += at(scale, i) * pending[i]
 
@@ -292,12 +301,12 @@ def end_diffusion(scale, sigma_theta, theta, pending, gradient, tau):
 
 
 @loop(apart=True, inline=True)
-def compensate(kinetics, thermostat, scale, sigma_theta, sigma_p, temperature, state, tau):
+def compensate(kinetics, thermostat, scale, sigma_theta, temperature, state, tau):
     """Goes with A where θ has noise of its own: θ ← θ − 2c τ s K'(p), c the crosstalk of the gradient noise."""
-    theta, p = state.theta, state.p
+    theta, p, per_variance = state.theta, state.p, crosstalk_rate(sigma_theta, temperature, tau)
     for i in range(theta.size):
         v, _excess = velocity_and_excess(kinetics, p[i], temperature)
-        c = crosstalk(thermostat, sigma_theta, sigma_p, state.center, i)
+        c = crosstalk(thermostat, per_variance, state.variance, i)
         theta[i] -= 2.0 * c * tau * at(scale, i) * v
 
 
@@ -365,10 +374,10 @@ def _(stream, kinetics, temperature, p, step, first):
 
 
 @loop(apart=True)
-def refresh(kinetics, thermostat, temperature, p, loss, stream, moment):
-    """R: fresh momenta; the energy that went with the old ones is entered into the thermostat's balance."""
+def refresh(kinetics, noise, thermostat, temperature, p, loss, stream, moment):
+    """R: fresh momenta; the energy that went with the old ones is entered into the balance of energies, if there is one."""
     for i in range(p.size):
-        account(thermostat, loss, i, p.size, energy(kinetics, p[i]), moment.step, moment.h)
+        account(noise, thermostat, loss, i, p.size, energy(kinetics, p[i]), moment.step)
     resample_momentum(stream, kinetics, temperature, p, moment.step, moment.first)
     for i in range(p.size):
-        account(thermostat, loss, i, p.size, -energy(kinetics, p[i]), moment.step, moment.h)
+        account(noise, thermostat, loss, i, p.size, -energy(kinetics, p[i]), moment.step)

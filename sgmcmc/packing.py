@@ -21,9 +21,9 @@ from sgmcmc.letters import Units, at, count_drift, drift, drift_compensated, swi
 from sgmcmc.thermostats import (
     FixedFriction,
     PerCoordinate,
+    at_center,
     crosstalk,
-    crosstalk_at,
-    note_center,
+    crosstalk_rate,
     relax,
     relaxation,
     relaxed,
@@ -57,7 +57,7 @@ def packed(dynamics: Dynamics, width: int, virial: NDArray[Any]) -> Dynamics:
     own: tuple[Any, ...] = virial, np.ones(2, virial.dtype)
     if isinstance(thermostat, PerCoordinate):
         kind = PackedPerCoordinate
-        own = *thermostat, *own, np.zeros_like(virial), np.full(3, np.nan, virial.dtype)
+        own = *thermostat, *own, np.full(3, np.nan, virial.dtype)
     return dynamics._replace(scale=scale, thermostat=kind._make(own))
 
 
@@ -77,7 +77,6 @@ class _PackedPerCoordinate(NamedTuple):
     adaptive: float
     virial: Any
     weights: Any
-    crosstalk: Any  # of every element; two divisions each in every step, if they were not kept
     relaxation: Any  # the last time over which ξ relaxed, and the two numbers that belong to it
 
 
@@ -96,19 +95,8 @@ for _kind in (PackedFriction, PackedPerCoordinate):
     implements(count_drift, _kind)(_count_drift)
 
 
-@implements(note_center, PackedPerCoordinate)
-def _(thermostat, sigma_theta, sigma_p, center):
-    for i in range(center.size):
-        thermostat.crosstalk[i] = crosstalk_at(thermostat, sigma_theta, sigma_p, center[i])
-
-
-@implements(crosstalk, PackedPerCoordinate)
-def _(thermostat, sigma_theta, sigma_p, center, i):
-    return thermostat.crosstalk[i]
-
-
 @implements(relax, PackedPerCoordinate)
-def _(thermostat, xi, center, normals, dim, sigma_xi, temperature, tau):
+def _(thermostat, xi, center, variance, normals, dim, sigma_xi, temperature, tau):
     # Two exponentials, two divisions and a root for what is mostly the same in every step.
     last = thermostat.relaxation
     if last[0] != tau:
@@ -116,7 +104,7 @@ def _(thermostat, xi, center, normals, dim, sigma_xi, temperature, tau):
         last[1], last[2] = relaxation(thermostat.gamma / sharers(thermostat, dim), sigma_xi, temperature, tau)
     decay, spread = last[1], last[2]
     for i in range(xi.size):
-        xi[i] = relaxed(xi[i], center[i], decay, spread, normals[i])
+        xi[i] = relaxed(xi[i], at_center(center, variance[i]), decay, spread, normals[i])
 
 
 @implements(drift, PackedFriction)
@@ -141,19 +129,19 @@ def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
 
 
 @implements(drift_compensated, PackedFriction)
-def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau):
+def _(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
     count_drift(thermostat, tau - tau, like(tau, 1))
     drift(thermostat, kinetics, scale, temperature, state.theta, state.p, state.xi, tau)
     return tau - tau
 
 
 @implements(drift_compensated, PackedPerCoordinate)
-def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau):
+def _(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
     theta, p, xi = state.theta, state.p, state.xi
-    virial, rate = thermostat.virial, tau * thermostat.gamma
+    virial, rate, per_variance = thermostat.virial, tau * thermostat.gamma, crosstalk_rate(sigma_theta, temperature, tau)
     for i in range(p.size):
         v, excess = velocity_and_excess(kinetics, p[i], temperature)
-        c = crosstalk(thermostat, sigma_theta, sigma_p, state.center, i)
+        c = crosstalk(thermostat, per_variance, state.variance, i)
         theta[i] += tau * at(scale, i) * (1.0 - 2.0 * c) * v
         xi[i] += rate * excess
         virial[i] = p[i] * v
@@ -161,16 +149,17 @@ def _(thermostat, kinetics, scale, sigma_theta, sigma_p, temperature, state, tau
 
 
 @implements(glide, PackedPerCoordinate, LinearMonomial)
-def _(thermostat, kinetics, scale, dynamics, state, moment, learning, floor, sinh, rest):
+def _(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion, center, sinh, rest):
     theta, p, xi, virial, h = state.theta, state.p, state.xi, thermostat.virial, moment.h
+    per_variance = crosstalk_rate(dynamics.sigma_theta, dynamics.temperature, h)
     for i in range(p.size):
         sinh[i] = sinh_flow(kinetics, p[i], 0.5 * h * xi[i])
     if learning:
-        learn_from_sinh(thermostat, kinetics, dynamics.temperature, floor, state, moment, sinh)
-        note_center(thermostat, dynamics.sigma_theta, dynamics.sigma_p, state.center)
+        learn_from_sinh(dynamics.noise, thermostat, kinetics, dynamics.temperature, diffusion, center, state, moment, sinh)
     for i in range(p.size):
+        c = crosstalk(thermostat, per_variance, state.variance, i)
         theta[i], xi[i], sinh[i], rest[i], virial[i] = glided(
-            thermostat, kinetics, dynamics, at(scale, i), h, theta[i], p[i], xi[i], thermostat.crosstalk[i], sinh[i]
+            thermostat, kinetics, dynamics, at(scale, i), h, theta[i], p[i], xi[i], c, sinh[i]
         )
     for i in range(p.size):
         p[i] = end_of_flow(kinetics, p[i], sinh[i], rest[i])

@@ -30,7 +30,7 @@ from sgmcmc.moments import Moments, NoMoments
 from sgmcmc.rng import Stream, stream
 from sgmcmc.schedules import Constant, Schedule, as_schedule
 from sgmcmc.spread import is_long, update_spread
-from sgmcmc.thermostats import FixedFriction, PerChain, PerCoordinate, variables
+from sgmcmc.thermostats import FixedFriction, InferredNoise, KnownNoise, PerChain, PerCoordinate, variables
 from sgmcmc.threads import usable_cores
 from sgmcmc.update import draw_momenta, noise_buffers, update_once
 
@@ -116,10 +116,10 @@ class Sampler:
             )
 
     def _decide_center(self) -> None:
-        """An adaptive centre where something pulls ξ to it; elsewhere the centre is never used."""
+        """An adaptive centre where something pulls ξ to it, or where it moves with the step size; elsewhere it is never used."""
         if isinstance(self.thermostat, PerCoordinate | PerChain) and self.thermostat.adaptive < 0:
-            pulled = self.sigma_xi > 0.0 or self.resample_thermostat is not None
-            self._set("thermostat", self.thermostat._replace(adaptive=float(pulled)))
+            used = self.sigma_xi > 0.0 or self.resample_thermostat is not None or self.has_schedule
+            self._set("thermostat", self.thermostat._replace(adaptive=float(used)))
 
     def _warn_if_stiff(self) -> None:
         """Near p = 0 the kinetics is a spring of stiffness K''(0), which the step must resolve."""
@@ -138,6 +138,16 @@ class Sampler:
     @property
     def schedule(self) -> Schedule:
         return as_schedule(self.step_size)
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether the step size changes in the course of a run."""
+        return not isinstance(self.schedule, Constant)
+
+    @property
+    def wants_variance(self) -> bool:
+        """Whether the variance of the gradient noise enters the dynamics: its centre is adaptive."""
+        return bool(getattr(self.thermostat, "adaptive", 0.0) > 0.0)
 
     def __repr__(self) -> str:
         shown = []
@@ -162,8 +172,11 @@ class Sampler:
 
     # ---- what the kernels see --------------------------------------------------------------------------------------
 
-    def dynamics(self, dim: int, dtype: DTypeLike = np.float64) -> Dynamics:
-        """The parts and numbers of this sampler in the precision of a run, for `dim` coordinates."""
+    def dynamics(self, dim: int, dtype: DTypeLike = np.float64, inferred: bool = False) -> Dynamics:
+        """The parts and numbers of this sampler in the precision of a run, for `dim` coordinates.
+
+        inferred : whether the variance of the gradient noise is inferred from the balance of energies, or known.
+        """
         if isinstance(self.scale, np.ndarray) and self.scale.shape not in ((dim,), (dim, dim)):
             raise ValueError(
                 f"scale has shape {self.scale.shape}; give one number, one for each of {dim} coordinates, or a matrix"
@@ -180,6 +193,7 @@ class Sampler:
             self.noise_estimate,
             0 if self.resample_momentum is None else self.resample_momentum,
             0 if self.resample_thermostat is None else self.resample_thermostat,
+            InferredNoise() if inferred else KnownNoise(),
         )
         return in_precision(value, dtype)  # type: ignore[no-any-return]
 
@@ -189,24 +203,42 @@ class Sampler:
 
     # ---- ask and tell ----------------------------------------------------------------------------------------------
 
-    def init(self, theta: ArrayLike, seed: int = 0, chain: int = 0, dtype: DTypeLike | None = None) -> ChainState:
-        """The start of one chain: `state.theta` is where the first gradient is wanted."""
+    def init(
+        self,
+        theta: ArrayLike,
+        seed: int = 0,
+        chain: int = 0,
+        dtype: DTypeLike | None = None,
+        gradient_variance: ArrayLike | None = None,
+    ) -> ChainState:
+        """The start of one chain: `state.theta` is where the first gradient is wanted.
+
+        gradient_variance : the variance of the noise in the gradients to come, a number or one per coordinate; 0 for exact
+            gradients. None: it is inferred on the way from the balance of energies, and counts as far as it is known.
+            (It matters to samplers with an adaptive centre, such as SGMGT and SGMGT-D, and to no others.)
+        """
         on_device = device_step.is_device_array(theta)
         theta = checks.any_array("theta", self._device.download(self._device.adopt(theta)) if on_device else theta)
         if dtype is None:
             dtype = theta.dtype if theta.dtype in (np.float32, np.float64) else np.float64
         start = checks.finite_array("theta", theta, 1).astype(precision(dtype))
-        own, state = stream(seed, chain), self.start(start)
+        inferred = gradient_variance is None and self.wants_variance
+        own, state = stream(seed, chain), self.start(start, variance=gradient_variance, inferred=inferred)
         if state.p.size:
             draw_momenta(self.dynamics(start.size, start.dtype), state.p, own)
         if on_device:
             device_step.check(self.dynamics(start.size, start.dtype))
             state = device_step.upload_state(state, self._device)
-        return ChainState(state, own, 0, 0.0)
+        return ChainState(state, own, 0, 0.0, inferred)
 
-    def start(self, theta: NDArray[Any], p: Any = None, xi: Any = None) -> State:
-        """Arrays for a chain from θ, or for many from (…, dim); p is 0 (still to be drawn) and ξ = σ_p, unless they are given."""
-        sizes = self.sizes(theta.shape[-1])
+    def start(
+        self, theta: NDArray[Any], p: Any = None, xi: Any = None, variance: Any = None, inferred: bool = False
+    ) -> State:
+        """Arrays for a chain from θ, or for many from (…, dim); p is 0 (still to be drawn) and ξ = σ_p, unless they are given.
+
+        `variance` is that of the gradient noise, in units of θ; None is 0.
+        """
+        sizes = self.sizes(theta.shape[-1], inferred)
 
         def filled(size: int, value: float = 0.0) -> NDArray[Any]:
             return np.full((*theta.shape[:-1], size), value, theta.dtype)
@@ -215,33 +247,44 @@ class Sampler:
             theta.copy(),
             filled(sizes.p),
             filled(sizes.xi, self.sigma_p),
-            filled(sizes.center, self.sigma_p),
-            filled(sizes.loss, self.sigma_p * self.temperature * self._first_bend),
-            filled(sizes.bend, self._first_bend),
+            filled(sizes.variance),
+            filled(sizes.loss),
+            filled(sizes.bend),
+            filled(sizes.span),
             filled(sizes.pending),
         )
         if p is not None:
             state.p[:] = p
         if xi is not None:
             state.xi[:] = xi
+        if variance is not None and self.wants_variance:
+            state.variance[:] = self.variance_in_units(variance, theta.shape[-1])
         return state
 
-    @cached_property
-    def _first_bend(self) -> float:
-        """A first guess at E[K''], soon forgotten."""
-        bend = float(curvature(self.kinetics, 1.0)) if self.sizes(1).xi else 1.0
-        return bend if bend > 0.0 else 1.0
+    def variance_in_units(self, variance: ArrayLike, dim: int) -> NDArray[np.float64]:
+        """The variance of gradient noise that is independent in every coordinate of θ, in the chain's units, one per ξ."""
+        given = checks.finite_array("gradient_variance", variance)
+        if given.shape not in ((), (dim,)) or not (given >= 0.0).all():
+            raise ValueError(
+                f"gradient_variance has shape {given.shape} and goes down to {given.min(initial=0.0):g}; give one number "
+                f"of at least 0, or one for each of {dim} coordinates"
+            )
+        each = np.broadcast_to(given, (dim,))
+        own = each @ self.scale**2 if np.ndim(self.scale) == 2 else each * np.asarray(self.scale) ** 2
+        return np.asarray(own if isinstance(self.thermostat, PerCoordinate) else own.mean(keepdims=True))
 
-    def sizes(self, dim: int) -> State:
+    def sizes(self, dim: int, inferred: bool = False) -> State:
         """The lengths of a chain's arrays; the kernels trust them."""
         momentum = 0 if isinstance(self.kinetics, Overdamped) else dim
         n_xi = variables(self.thermostat, dim)
+        n_balance = n_xi if inferred else 0
         half_noise = self.sigma_theta > 0.0 and not isinstance(self.integrator, Euler)
-        return State(dim, momentum, n_xi, n_xi, n_xi, n_xi, dim if half_noise else 0)
+        return State(dim, momentum, n_xi, n_xi, n_balance, n_balance, n_balance, dim if half_noise else 0)
 
-    def fits(self, state: State, least: int = 0) -> bool:
+    def fits(self, state: State, least: int = 0, inferred: bool = False) -> bool:
         """Whether these are the arrays of a chain of such a sampler; on a device none is shorter than 1."""
-        return State(*(a.size for a in state)) == State(*(max(n, least) for n in self.sizes(state.theta.size)))
+        wanted = self.sizes(state.theta.size, inferred)
+        return State(*(a.size for a in state)) == State(*(max(n, least) for n in wanted))
 
     def step(
         self, state: ChainState, gradient: ArrayLike, inplace: bool = False, moments: Moments | None = None
@@ -265,10 +308,10 @@ class Sampler:
         g = _contiguous("gradient", gradient, theta.dtype)
         if g.shape != theta.shape:
             raise ValueError(f"gradient has shape {g.shape}; give one number for each of the {theta.size} coordinates")
-        if not self.fits(state.arrays):
+        if not self.fits(state.arrays, inferred=state.inferred):
             raise ValueError(_OTHER_STATE)
         arrays = state.arrays if inplace else State(*(a.copy() for a in state.arrays))
-        dynamics = self._dynamics_on_host(theta.size, theta.dtype)
+        dynamics = self._dynamics_on_host(theta.size, theta.dtype, state.inferred)
         h = theta.dtype.type(self.schedule.step_sizes(np.array([state.step]))[0])
         place = (state.stream, np.int64(state.step), theta.dtype.type(state.before), h)
         running = NoMoments() if moments is None else moments.next(theta.size, False, np.array)
@@ -276,15 +319,15 @@ class Sampler:
             update_spread(dynamics, arrays, g, running, *place, usable_cores())
         else:
             update_once(dynamics, arrays, g, noise_buffers(dynamics, theta.size, theta.dtype), running, *place)
-        return ChainState(arrays, state.stream, state.step + 1, float(h))
+        return ChainState(arrays, state.stream, state.step + 1, float(h), state.inferred)
 
-    def _dynamics_on_host(self, dim: int, dtype: Any) -> Dynamics:
+    def _dynamics_on_host(self, dim: int, dtype: Any, inferred: bool) -> Dynamics:
         """`dynamics`, kept for the next step: a long `scale` is not converted every time."""
-        found = self._on_host.get((dim, dtype))
+        found = self._on_host.get((dim, dtype, inferred))
         if found is None:
-            found = self.dynamics(dim, dtype)
+            found = self.dynamics(dim, dtype, inferred)
             self._on_host.clear()
-            self._on_host[dim, dtype] = found
+            self._on_host[dim, dtype, inferred] = found
         return found
 
     @cached_property
@@ -303,11 +346,11 @@ class Sampler:
         theta, device = state.arrays.theta, self._device
         dim, kind = theta.size, theta.dtype
         device_step.check_gradient(gradient, theta, device)
-        if not self.fits(state.arrays, least=1):
+        if not self.fits(state.arrays, least=1, inferred=state.inferred):
             raise ValueError(_OTHER_STATE)
-        key = dim, kind, *device.place_of(gradient)
+        key = dim, kind, state.inferred, *device.place_of(gradient)
         if key not in self._on_device:
-            dynamics = device_step.settled(self.dynamics(dim, kind))
+            dynamics = device_step.settled(self.dynamics(dim, kind, state.inferred))
             room = Noise(*(device.upload(np.zeros(dim, kind)) for _ in range(3)))
             self._on_device[key] = device_step.uploaded(dynamics, device.upload), room
         dynamics, room = self._on_device[key]
@@ -316,8 +359,8 @@ class Sampler:
         h = kind.type(self.schedule.step_sizes(np.array([state.step]))[0])
         place = (state.stream, np.int64(state.step), kind.type(state.before), h)
         running = NoMoments() if moments is None else moments.next(dim, True, device.upload)
-        device_step.launch_step(device, dynamics, self.sizes(dim), arrays, gradient, room, running, *place)
-        return ChainState(arrays, state.stream, state.step + 1, float(h))
+        device_step.launch_step(device, dynamics, self.sizes(dim, state.inferred), arrays, gradient, room, running, *place)
+        return ChainState(arrays, state.stream, state.step + 1, float(h), state.inferred)
 
 
 class ChainState(NamedTuple):
@@ -327,6 +370,7 @@ class ChainState(NamedTuple):
     stream: Stream
     step: int
     before: float  # the step size of the last step
+    inferred: bool = False  # whether the variance of the gradient noise is inferred on the way
 
     @property
     def theta(self) -> NDArray[Any]:

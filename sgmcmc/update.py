@@ -20,7 +20,7 @@ from sgmcmc.letters import part, resample_momentum
 from sgmcmc.moments import accumulate
 from sgmcmc.prefetch import fetch_row
 from sgmcmc.rng import NOISE_P, NOISE_THETA, NOISE_XI, fill_normals
-from sgmcmc.thermostats import PerChain, variables
+from sgmcmc.thermostats import PerChain, follow_step_size, variables
 
 __all__ = ["begin", "draw_momenta", "noise_buffers", "update", "update_blocks", "update_once"]
 
@@ -63,6 +63,7 @@ def fill_noise(dynamics, noise, steps, stream, step, first):
 @loop(inline=True)
 def advance_block(dynamics, scale, state, gradient, noise, stream, moment):
     """`advance` for the form of the kinetics at hand: a = 1 and a = 2 need neither logarithms nor powers."""
+    follow_step_size(state, dynamics.temperature, moment.before, moment.h)
     integrator, kinetics = dynamics.integrator, dynamics.kinetics
     shape = shape_of(kinetics)
     if shape == 1:
@@ -89,7 +90,7 @@ def _(scale, dynamics, state, gradient, noise, row, stream, moment):
     for i in range(moved.size):
         moved[i] = like(moved[0], 0)
     turn(scale.axes, gradient, noise.slope)
-    framed = State(moved, state.p, state.xi, state.center, state.loss, state.bend, state.pending)
+    framed = State(moved, state.p, state.xi, state.variance, state.loss, state.bend, state.span, state.pending)
     own = Noise(noise.p[row], noise.theta[row], noise.xi[row])
     virial = advance_block(dynamics, scale, framed, noise.slope, own, stream, moment)
     add_product(scale.transposed, moved, state.theta)
@@ -116,7 +117,7 @@ def fetch_block(state, gradient, low, high):
     5.6 with this; SGNHT, with 2.1, would take 2.4.
     """
     if low < high and state.pending.size >= high and state.xi.size >= high:
-        for array in (state.theta, state.p, state.xi, state.center, state.pending, gradient):
+        for array in (state.theta, state.p, state.xi, state.variance, state.pending, gradient):
             fetch_row(array[low:high])
 
 
@@ -132,9 +133,10 @@ def update_blocks(dynamics, state, gradient, noise, stream, step, before, h, fir
             state.theta[low:high],
             state.p[low:high],
             state.xi[low:high],
-            state.center[low:high],
+            state.variance[low:high],
             state.loss[low:high],
             state.bend[low:high],
+            state.span[low:high],
             state.pending[low:high],
         )
         own = Noise(noise.p[0], noise.theta[0], noise.xi[0])

@@ -53,13 +53,15 @@ def uploaded(value: Any, upload: Any) -> Any:
 def stretch(state: Any, sizes: Any, low: Any, high: Any) -> Any:
     """The coordinates low … high − 1 of a state, with what belongs to them; to all of them, if ξ is one per chain."""
     c, d = min(low, sizes.xi), min(high, sizes.xi)
+    e, f = min(low, sizes.loss), min(high, sizes.loss)
     return State(
         state.theta[low:high],
         state.p[min(low, sizes.p) : min(high, sizes.p)],
         state.xi[c:d],
-        state.center[c:d],
-        state.loss[c:d],
-        state.bend[c:d],
+        state.variance[c:d],
+        state.loss[e:f],
+        state.bend[e:f],
+        state.span[e:f],
         state.pending[min(low, sizes.pending) : min(high, sizes.pending)],
     )
 

@@ -118,9 +118,10 @@ def run_thread(common, state, room, chunk, key0, key1, number, chain, out):
         state.theta.T[chain],
         state.p.T[chain],
         state.xi.T[chain],
-        state.center.T[chain],
+        state.variance.T[chain],
         state.loss.T[chain],
         state.bend.T[chain],
+        state.span.T[chain],
         state.pending.T[chain],
     )
     theta, noise = own.theta, Noise(room.noise_p.T[chain], room.noise_theta.T[chain], room.noise_xi.T[chain])

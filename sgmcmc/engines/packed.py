@@ -24,7 +24,6 @@ from sgmcmc.kernels import kernel
 from sgmcmc.packing import packable, packed
 from sgmcmc.potentials import PythonPotential, add_prior_gradient, fill_gradients, scratch_rows
 from sgmcmc.rng import GRADIENT_NOISE, Lanes, fill_normals
-from sgmcmc.thermostats import note_center
 from sgmcmc.threads import rows_on_own_lines
 from sgmcmc.update import begin, fill_noise, update
 
@@ -149,7 +148,6 @@ def run_steps(
     recorded = 0
     for lane in range(room.ended.size):
         room.ended[lane] = step_sizes.size
-    note_center(dynamics.thermostat, dynamics.sigma_theta, dynamics.sigma_p, state.center)
     if fresh:
         begin(dynamics, state.p, lanes)
     for t in range(step_sizes.size):

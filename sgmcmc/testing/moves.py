@@ -27,9 +27,10 @@ def move(dynamics, states, gradients, noise, stream, step, before, h):
             states.theta[k],
             states.p[k],
             states.xi[k],
-            states.center[k],
+            states.variance[k],
             states.loss[k],
             states.bend[k],
+            states.span[k],
             states.pending[k],
         )
         own = Stream(stream.key0, stream.key1, np.uint32(stream.chain + k))
