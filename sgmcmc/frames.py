@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from sgmcmc.dispatch import implements, like, loop
 from sgmcmc.integrators import Noise
-from sgmcmc.letters import at, part
+from sgmcmc.letters import at, learn_variance, part
+from sgmcmc.thermostats import put_in
 
 __all__ = ["Frame", "NoiseInFrame", "add_product", "from_units", "in_frame", "in_units", "slope_in_units", "turn"]
 
@@ -67,6 +68,16 @@ def _(scale, i):
 @implements(part, Frame)
 def _(scale, low, high):
     return scale
+
+
+@implements(learn_variance, Frame)
+def _(scale, thermostat, variance, difference, added, gain):
+    for i in range(difference.size):
+        slope, square = like(added, 0), like(added, 0)
+        for k in range(difference.size):
+            slope += scale.transposed[i, k] * difference[k]
+            square += scale.transposed[i, k] * scale.transposed[i, k]
+        put_in(thermostat, variance, i, difference.size, slope * slope + square * added, gain)
 
 
 @loop(apart=True, ordered=True)

@@ -46,6 +46,7 @@ from sgmcmc.thermostats import (
     crosstalk,
     crosstalk_rate,
     friction,
+    put_in,
 )
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "end_diffusion",
     "is_exact",
     "kick",
+    "learn_variance",
     "part",
     "refresh",
     "resample_momentum",
@@ -103,6 +105,18 @@ def _(scale, low, high):
 @implements(part, Units)
 def _(scale, low, high):
     return Units(scale.values[low:high])
+
+
+@open_function(fastmath=LOOP)
+def learn_variance(scale, thermostat, variance, difference, added, gain):
+    """Put a sample of the gradient's noise, `difference`, and the variance `added` on purpose into the running mean of V."""
+
+
+@implements(learn_variance)
+def _(scale, thermostat, variance, difference, added, gain):
+    for i in range(difference.size):
+        s = at(scale, i)
+        put_in(thermostat, variance, i, difference.size, s * s * (difference[i] * difference[i] + added), gain)
 
 
 @loop(apart=True, inline=True)

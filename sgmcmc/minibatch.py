@@ -6,6 +6,7 @@ resumed, chooses the same rows. `memory` is scratch space that lives as long as 
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,6 +117,25 @@ def _blocks(given: Blocks | None, size: int, n_rows: int) -> Blocks:
 def rows_per_step(minibatch: Any, n_rows: int) -> int:
     """How many rows a step looks at; 0 without data."""
     return n_rows if isinstance(minibatch, FullData) else int(minibatch.size)
+
+
+def variance_share(minibatch: Any, n_rows: int, relaxation: float) -> float:
+    """The variance that a slow variable sees of a batch's gradient, by that of as many independent rows; 0 for all rows.
+
+    `relaxation` is the rate of that variable per step. Different rows have 1 − n/N of it (of the scatter between two halves
+    of the batch, which estimates that of the data with N − 1). The noises of an epoch add up to 0, so a variable that is slow
+    beside the epoch of E steps sees less: with R = E·relaxation, 1 − (2/R)(1 − (1 − e^(−R))/R) of it, about R/3 where R is
+    small. (The spectrum of a noise whose mean over epochs is taken out, weighted with the variable's own.)
+    """
+    if isinstance(minibatch, FullData):
+        return 0.0
+    if isinstance(minibatch, WithReplacement | Blocks):
+        return 1.0
+    different = 1.0 - minibatch.size / n_rows if minibatch.size > 1 else 1.0
+    if isinstance(minibatch, WithoutReplacement):
+        return different
+    R = max(1e-4, (n_rows // minibatch.size) * relaxation)  # below, the formula is round-off
+    return float(different * (1.0 - 2.0 / R * (1.0 + math.expm1(-R) / R)))
 
 
 def row_buffer(minibatch: Any, n_rows: int) -> NDArray[np.int64]:

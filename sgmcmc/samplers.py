@@ -149,6 +149,12 @@ class Sampler:
         """Whether the variance of the gradient noise enters the dynamics: its centre is adaptive."""
         return bool(getattr(self.thermostat, "adaptive", 0.0) > 0.0)
 
+    @property
+    def relaxation(self) -> float:
+        """About how fast friction alone lets a momentum forget: σ_p K''(1)."""
+        bend = float(curvature(self.kinetics, 1.0)) if self.sizes(1).p else 0.0
+        return self.sigma_p * max(bend, 0.0)
+
     def __repr__(self) -> str:
         shown = []
         for field in fields(self):

@@ -114,7 +114,7 @@ def sample(
         found = place.found()
         saved = None if found is None else load(found)
         seed = as_seed(seed, init, None if saved is None else saved.seed)
-        all_chains = start(sampler, init, seed, settings.chains, settings.dim, settings.dtype)
+        all_chains = start(settings, init, seed)
         kept = as_keep(keep, all_chains[0].state.theta)
         keeping = stack.enter_context(open_keeping(settings, place, kept, all_chains, seed, saved))
         again = Again(sample, model, sampler, given | {"seed": seed, "threads": threads, "on_divergence": "drop"})

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from sgmcmc.dispatch import loop
-from sgmcmc.engines.parts import estimate_by
+from sgmcmc.dispatch import LOOP, implements, loop, open_function
+from sgmcmc.engines.parts import estimate_by, estimate_in_halves
 from sgmcmc.engines.pieces import move_by
 from sgmcmc.engines.ways import copy
 from sgmcmc.kernels import kernel
+from sgmcmc.letters import learn_variance
 from sgmcmc.minibatch import choose, coming
 from sgmcmc.potentials import expect
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
+from sgmcmc.thermostats import is_learning_step, learning_gain
 from sgmcmc.update import begin, fill_noise
 
-__all__ = ["Buffers", "Gradient", "run_chunk"]
+__all__ = ["Buffers", "Gradient", "Measured", "Unmeasured", "run_chunk"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -28,6 +30,17 @@ class Gradient(NamedTuple):
     weight: float  # N/n; 1 without data
     noise: float  # B: the gradient gets N(0, 2B) per coordinate
     clip: float  # per coordinate; inf is off
+    measure: Any  # Unmeasured, or Measured: whether the variance of its noise is measured on the way
+
+
+class Unmeasured(NamedTuple):
+    """The variance of the gradient noise is known, or does not matter."""
+
+
+class Measured(NamedTuple):
+    """The variance of the gradient noise is measured on two halves of the rows of a learning step."""
+
+    amplitude: float  # the root of what a batch has of the variance of independent rows
 
 
 class Buffers(NamedTuple):
@@ -35,6 +48,7 @@ class Buffers(NamedTuple):
 
     noise: Any
     gradient: Any
+    difference: Any  # a sample of the gradient's noise, from two halves of its rows; empty if it is not measured
     gradient_noise: Any  # (1, dim), or (1, 0)
     rows: Any
     memory: Any
@@ -44,21 +58,70 @@ class Buffers(NamedTuple):
     pieces: Any  # Whole, or Pieces: how the coordinates are gone through
 
 
+@open_function(on=1, inline=True, fastmath=LOOP)
+def estimate(measure, gradient, model, theta, buffers, stream, step):
+    """The sum over the rows, its weight and the prior, into buffers.gradient; if it is measured, a sample of its noise beside it."""
+
+
+@implements(estimate, Unmeasured)
+def _(measure, gradient, model, theta, buffers, stream, step):
+    estimate_by(buffers.parts, model, theta, buffers.rows, gradient.weight, step, buffers.gradient)
+
+
+@implements(estimate, Measured)
+def _(measure, gradient, model, theta, buffers, stream, step):
+    b = buffers
+    if not is_learning_step(step):
+        estimate_by(b.parts, model, theta, b.rows, gradient.weight, step, b.gradient)
+    elif b.rows.size > 1:
+        factor = measure.amplitude * gradient.weight
+        estimate_in_halves(b.parts, model, theta, b.rows, gradient.weight, factor, step, b.difference, b.gradient)
+    else:  # one row has no halves: it is compared with that of the next step
+        choose(gradient.minibatch, gradient.n_rows, stream, step + 1, b.memory, b.rows)
+        estimate_by(b.parts, model, theta, b.rows, gradient.weight, step, b.difference)
+        choose(gradient.minibatch, gradient.n_rows, stream, step, b.memory, b.rows)
+        estimate_by(b.parts, model, theta, b.rows, gradient.weight, step, b.gradient)
+        for j in range(b.difference.size):
+            b.difference[j] = math.sqrt(0.5) * measure.amplitude * (b.difference[j] - b.gradient[j])
+
+
+@open_function(on=1, inline=True, fastmath=LOOP)
+def learn_from(measure, gradient, dynamics, state, difference, slope, step):
+    """Put the sample of the noise that `estimate` has left into the running mean of its variance."""
+
+
+@implements(learn_from, Unmeasured)
+def _(measure, gradient, dynamics, state, difference, slope, step):
+    return None
+
+
+@implements(learn_from, Measured)
+def _(measure, gradient, dynamics, state, difference, slope, step):
+    if is_learning_step(step):
+        for j in range(difference.size):
+            if abs(slope[j]) >= gradient.clip:
+                difference[j] = 0.0  # a gradient that is cut off does not fluctuate
+        added, gain = gradient.noise + gradient.noise, learning_gain(gradient.noise, step)
+        learn_variance(dynamics.scale, dynamics.thermostat, state.variance, difference, added, gain)
+
+
 @loop(inline=True)
-def find_gradient(gradient, model, theta, rows, memory, parts, normals, stream, step, out):
-    """∇Ũ(θ) into `out`: minibatch, then the noise and the clipping that were asked for."""
-    choose(gradient.minibatch, gradient.n_rows, stream, step, memory, rows)
-    low, high = coming(gradient.minibatch, step, memory, rows.size)
-    expect(model, memory[low:high])
-    estimate_by(parts, model, theta, rows, gradient.weight, step, out)
+def find_gradient(gradient, model, dynamics, state, buffers, stream, step):
+    """∇Ũ(θ) into buffers.gradient: minibatch, then the noise and the clipping that were asked for."""
+    b, out = buffers, buffers.gradient
+    choose(gradient.minibatch, gradient.n_rows, stream, step, b.memory, b.rows)
+    low, high = coming(gradient.minibatch, step, b.memory, b.rows.size)
+    expect(model, b.memory[low:high])
+    estimate(gradient.measure, gradient, model, state.theta, b, stream, step)
     if gradient.noise > 0.0:
         amplitude = math.sqrt(2.0 * gradient.noise)
-        fill_normals(normals, stream, step, GRADIENT_NOISE, 0)
+        fill_normals(b.gradient_noise, stream, step, GRADIENT_NOISE, 0)
         for i in range(out.size):
-            out[i] += amplitude * normals[0, i]
+            out[i] += amplitude * b.gradient_noise[0, i]
     if gradient.clip < math.inf:
         for i in range(out.size):
             out[i] = min(max(out[i], -gradient.clip), gradient.clip)
+    learn_from(gradient.measure, gradient, dynamics, state, b.difference, out, step)
 
 
 @loop
@@ -82,7 +145,7 @@ def run_steps(
         if short and row == 0:
             fill_noise(dynamics, buffers.noise, min(batch, step_sizes.size - t), stream, now, 0)
         b = buffers
-        find_gradient(gradient, model, theta, b.rows, b.memory, b.parts, b.gradient_noise, stream, now, b.gradient)
+        find_gradient(gradient, model, dynamics, state, b, stream, now)
         if not move_by(b.pieces, dynamics, state, b, row, stream, now, before, h, first_measured):
             return t
         before = h

@@ -20,7 +20,7 @@ from numba.core import config
 from numpy.typing import NDArray
 
 from sgmcmc.checks import any_mapped
-from sgmcmc.engines.cpu import Buffers, Gradient
+from sgmcmc.engines.cpu import Buffers, Gradient, Measured
 from sgmcmc.engines.opening import open_run
 from sgmcmc.engines.parts import Parts, Whole, parts_for
 from sgmcmc.engines.pieces import Pieces, pieces_for
@@ -81,13 +81,14 @@ class Job:
         """Scratch space, so many times over; `advance` puts in what belongs to its chain."""
         g, noise = self.gradient, noise_buffers(self.dynamics, dim, self.dtype)
         gradient, normals = np.zeros(dim, self.dtype), np.zeros((1, dim if g.noise > 0.0 else 0), self.dtype)
+        difference = np.zeros(dim if isinstance(g.measure, Measured) else 0, self.dtype)
         rows, memory = row_buffer(g.minibatch, g.n_rows), lookahead(g.minibatch, g.n_rows)
-        rooms = rows_on_own_lines((a[None] for a in (*noise, gradient, normals, rows, memory)), count)
+        rooms = rows_on_own_lines((a[None] for a in (*noise, gradient, difference, normals, rows, memory)), count)
         shared = np.zeros(dim, self.dtype), np.zeros(3)  # in place of a chain's origin and sums
         found = []
         for i in range(count):
-            *normals_of_noise, gradient, normals, rows, memory = (room[i] for room in rooms)
-            own = type(noise)(*normals_of_noise), gradient, normals, rows, memory
+            *normals_of_noise, gradient, difference, normals, rows, memory = (room[i] for room in rooms)
+            own = type(noise)(*normals_of_noise), gradient, difference, normals, rows, memory
             found.append(Buffers(*own, *shared, self.parts(dim), self.pieces(dim)))
         return found
 

@@ -8,17 +8,18 @@ the same parts.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.dispatch import LOOP, implements, loop, open_function
+from sgmcmc.dispatch import LOOP, implements, like, loop, open_function
 from sgmcmc.minibatch import rows_per_step
 from sgmcmc.potentials import add_gradient, estimate, sums_in_parts, weigh
 from sgmcmc.signals import give_signal, give_way, read_signal, yield_address
 
-__all__ = ["APART", "Parts", "Whole", "awaited", "estimate_by", "members", "parts_for"]
+__all__ = ["APART", "Parts", "Whole", "awaited", "estimate_by", "estimate_in_halves", "members", "parts_for"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -70,6 +71,13 @@ def _(parts, model, theta, rows, weight, step, out):
 
 @implements(estimate_by, Parts)
 def _(parts, model, theta, rows, weight, step, out):
+    add_parts(parts, model, theta, rows, step, out)
+    weigh(model, theta, weight, out)
+
+
+@loop(inline=True)
+def add_parts(parts, model, theta, rows, step, out):
+    """The sum over all rows, part by part, each by one thread."""
     sums, count = parts.sums[step % 2], parts.sums.shape[1]
     for k in range(parts.me, count, parts.team):
         own = sums[k]
@@ -83,7 +91,51 @@ def _(parts, model, theta, rows, weight, step, out):
         own = sums[k]
         for j in range(out.size):
             out[j] += own[j]
+
+
+@open_function(on=1, inline=True, fastmath=LOOP)
+def estimate_in_halves(parts, model, theta, rows, weight, factor, step, difference, out):
+    """`estimate`, from two halves of the rows, n₁ and n₂ of n, and factor·(n/√(n₁n₂) Σ₁ − √(n₁/n₂) Σ) into `difference`.
+
+    For factor = N/n its mean is 0 and its variance that of the gradient, if the rows are independent.
+    """
+
+
+@implements(estimate_in_halves, Whole)
+def _(parts, model, theta, rows, weight, factor, step, difference, out):
+    half = rows.size // 2
+    for j in range(out.size):
+        out[j] = 0.0
+    add_gradient(model, theta, rows[:half], out)
+    for j in range(out.size):
+        difference[j] = out[j]
+    add_gradient(model, theta, rows[half:], out)
+    contrast(difference, out, factor, half, rows.size)
     weigh(model, theta, weight, out)
+
+
+@implements(estimate_in_halves, Parts)
+def _(parts, model, theta, rows, weight, factor, step, difference, out):
+    count = parts.sums.shape[1]
+    add_parts(parts, model, theta, rows, step, out)
+    for j in range(out.size):
+        difference[j] = 0.0
+    for k in range(count // 2):
+        own = parts.sums[step % 2, k]
+        for j in range(out.size):
+            difference[j] += own[j]
+    contrast(difference, out, factor, (count // 2) * rows.size // count, rows.size)
+    weigh(model, theta, weight, out)
+
+
+@loop(inline=True)
+def contrast(first, total, factor, half, n):
+    """first ← factor·(n/√(n₁n₂) Σ₁ − √(n₁/n₂) Σ), where `first` is Σ₁, the sum over n₁ = half of n rows, and `total` is Σ."""
+    one, all_rows = like(factor, half), like(factor, n)
+    two = all_rows - one
+    of_first, of_total = factor * all_rows / math.sqrt(one * two), factor * math.sqrt(one / two)
+    for j in range(first.size):
+        first[j] = of_first * first[j] - of_total * total[j]
 
 
 @loop

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from sgmcmc.engines.cpu import learn_from
 from sgmcmc.engines.ways import work
 from sgmcmc.kernels import kernel
 from sgmcmc.minibatch import choose
 from sgmcmc.moments import NoMoments
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
 from sgmcmc.spread import is_long, update_spread
+from sgmcmc.thermostats import LEARN_EVERY
 from sgmcmc.update import draw_momenta, update_once
 
 __all__ = ["is_finite", "run_chunk"]
@@ -45,16 +47,48 @@ def is_finite(state: Any) -> bool:
     return bool(np.isfinite(state.theta).all() and np.isfinite(state.xi).all())
 
 
-def find_gradient(gradient: Any, model: Any, theta: Any, buffers: Any, stream: Any, step: int) -> None:
+@kernel
+def learn(gradient, dynamics, state, difference, slope, step):
+    """`learn_from`, compiled."""
+    learn_from(gradient.measure, gradient, dynamics, state, difference, slope, step)
+
+
+def estimate(gradient: Any, model: Any, theta: Any, buffers: Any, stream: Any, step: int) -> None:
+    """∇Ũ(θ) without the noise and the clipping; in a step that measures its noise, from two halves of the rows."""
+    rows, out, difference = buffers.rows, buffers.gradient, buffers.difference
+    choose_rows(gradient.minibatch, gradient.n_rows, stream, np.int64(step), buffers.memory, rows)
+    if difference.size == 0 or step % LEARN_EVERY != 0:
+        model.estimate(theta, rows, gradient.weight, out)
+        return
+    n, half = rows.size, rows.size // 2
+    factor = gradient.measure.amplitude
+    if n == 1:  # one row has no halves: it is compared with that of the next step
+        other = np.empty_like(rows)
+        choose_rows(gradient.minibatch, gradient.n_rows, stream, np.int64(step + 1), buffers.memory, other)
+        model.estimate(theta, other, gradient.weight, difference)
+        choose_rows(gradient.minibatch, gradient.n_rows, stream, np.int64(step), buffers.memory, rows)
+        model.estimate(theta, rows, gradient.weight, out)
+        difference[:] = factor * np.sqrt(0.5) * (difference - out)
+        return
+    kind = theta.dtype.type
+    model.estimate(theta, rows[:half], kind(gradient.n_rows / half), difference)
+    model.estimate(theta, rows[half:], kind(gradient.n_rows / (n - half)), out)
+    first, share = difference.copy(), kind(half / n)
+    difference[:] = factor * kind(np.sqrt(half * (n - half)) / n) * (first - out)
+    out[:] = share * first + (1 - share) * out
+
+
+def find_gradient(gradient: Any, model: Any, dynamics: Any, state: Any, buffers: Any, stream: Any, step: int) -> None:
     """∇Ũ(θ) into buffers.gradient."""
-    out = buffers.gradient
-    choose_rows(gradient.minibatch, gradient.n_rows, stream, np.int64(step), buffers.memory, buffers.rows)
-    model.estimate(theta, buffers.rows, gradient.weight, out)
+    theta, out = state.theta, buffers.gradient
+    estimate(gradient, model, theta, buffers, stream, step)
     if gradient.noise > 0.0:
         draw_normals(buffers.gradient_noise, stream, np.int64(step), GRADIENT_NOISE)
         out += np.sqrt(2 * gradient.noise) * buffers.gradient_noise[0]
     if gradient.clip < np.inf:
         np.clip(out, -gradient.clip, gradient.clip, out=out)
+    if buffers.difference.size > 0 and step % LEARN_EVERY == 0:
+        learn(gradient, dynamics, state, buffers.difference, out, np.int64(step))
 
 
 def run_chunk(
@@ -84,7 +118,7 @@ def run_chunk(
     for t, h in enumerate(step_sizes):
         now = int(step) + t
         try:
-            find_gradient(gradient, model, theta, buffers, stream, now)
+            find_gradient(gradient, model, dynamics, state, buffers, stream, now)
         except KeyboardInterrupt:
             return t
         if now == first_measured:

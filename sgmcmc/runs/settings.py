@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -14,7 +15,7 @@ from sgmcmc.engines import cpu, crew, packed, python, team
 from sgmcmc.engines.herd import set_apart
 from sgmcmc.engines.plan import Plan, make_plan
 from sgmcmc.engines.recording import Recorder
-from sgmcmc.minibatch import FullData
+from sgmcmc.minibatch import FullData, variance_share
 from sgmcmc.parameters import Layout
 from sgmcmc.potentials import PythonPotential, laid_out
 from sgmcmc.samplers import Sampler, in_precision
@@ -44,6 +45,7 @@ class Settings:
     why: str  # this device
     cores: int
     on_divergence: str
+    inferred: bool = False  # whether the gradient has noise of its own, whose variance is inferred on the way
 
     @property
     def interpreted(self) -> bool:
@@ -60,6 +62,19 @@ class Settings:
         """Which steps there are, and which are kept; made once, at the door. A copy for another process does not have it."""
         return make_plan(self.sampler.schedule, self.draws, self.warmup, self.thin, self.first)
 
+    @property
+    def measure(self) -> cpu.Measured | cpu.Unmeasured:
+        """Whether the variance of the gradient noise is measured on the way: where it matters and cannot be known."""
+        if isinstance(self.rows, FullData) or self.inferred or not self.sampler.wants_variance:
+            return cpu.Unmeasured()
+        h = float(self.sampler.schedule.step_sizes(np.zeros(1, np.int64))[0])
+        return cpu.Measured(math.sqrt(variance_share(self.rows, self.n_rows, h * self.sampler.relaxation)))
+
+    @property
+    def known_variance(self) -> float:
+        """The variance of the noise that is added to the gradient, which a run starts with."""
+        return 2.0 * self.noise
+
     def job(self, recorder: Recorder | None) -> crew.Job:
         """What the engines want to know."""
         kind = self.dtype
@@ -67,9 +82,9 @@ class Settings:
         in_python = partial(python.run_chunk, threads=self.cores // self.threads)
         return crew.Job(
             in_python if self.interpreted else cpu.run_chunk,
-            self.sampler.dynamics(self.dim, kind),
+            self.sampler.dynamics(self.dim, kind, self.inferred),
             self.model if self.interpreted else self._laid_out(in_precision(self.model, kind)),
-            in_precision(cpu.Gradient(self.rows, self.n_rows, weight, self.noise, self.clip), kind),
+            in_precision(cpu.Gradient(self.rows, self.n_rows, weight, self.noise, self.clip, self.measure), kind),
             self.plan,
             kind,
             recorder,

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
+from sgmcmc.engines.cpu import Unmeasured
 from sgmcmc.engines.crew import Chain
 from sgmcmc.engines.herd import Herd, Herded
 from sgmcmc.integrators import State
 from sgmcmc.rng import stream
-from sgmcmc.samplers import Sampler
+from sgmcmc.runs.settings import Settings
 from sgmcmc.trace import Trace
 
 __all__ = ["last_step", "start"]
@@ -21,11 +22,12 @@ __all__ = ["last_step", "start"]
 _WORDS = {"theta": "parameters", "p": "momentum", "xi": "thermostat"}
 
 
-def start(sampler: Sampler, init: Any, seed: int, chains: int, dim: int, kind: Any) -> list[Chain]:
+def start(settings: Settings, init: Any, seed: int) -> list[Chain]:
     """The chains before their first step; where they record is still to be said."""
+    sampler, chains, dim, kind = settings.sampler, settings.chains, settings.dim, settings.dtype
     nowhere = np.empty((0, dim), kind)
     if isinstance(init, Trace):
-        return _continue(sampler, init, seed, chains, dim, kind, nowhere)
+        return _continue(settings, init, seed, nowhere)
     given = dict(init) if isinstance(init, Mapping) else {"theta": init}
     unknown = [name for name in given if name not in _WORDS]
     if unknown:
@@ -38,7 +40,8 @@ def start(sampler: Sampler, init: Any, seed: int, chains: int, dim: int, kind: A
             raise ValueError(f"init[{name!r}] was given, but the sampler has no {_WORDS[name]}; leave it out")
     values = {name: _per_chain(f"init[{name!r}]", value, chains, sizes[name]) for name, value in given.items()}
     extra = {name: values[name] for name in ("p", "xi") if name in values}
-    states, fresh = sampler.start(values["theta"].astype(kind), **extra), "p" not in values
+    noise: dict[str, Any] = {"variance": settings.known_variance, "inferred": settings.inferred}
+    states, fresh = sampler.start(values["theta"].astype(kind), **extra, **noise), "p" not in values
     herd, keys = Herd(states, np.zeros((chains, dim), kind), np.zeros((chains, 3))), stream(seed, chains - 1)
     return [Herded(herd, i, keys, nowhere, fresh) for i in range(chains)]
 
@@ -80,14 +83,12 @@ def _last_arrays(trace: Trace, name: str) -> NDArray[Any]:
     return array
 
 
-def _continue(
-    sampler: Sampler, trace: Trace, seed: int, chains: int, dim: int, kind: Any, nowhere: NDArray[Any]
-) -> list[Chain]:
+def _continue(settings: Settings, trace: Trace, seed: int, nowhere: NDArray[Any]) -> list[Chain]:
     """Chains that go on from the end of a trace, with the same random numbers as if it had never ended.
 
     After Ctrl-C they ended in different steps: those behind catch up with the furthest before anything is recorded.
     """
-    final = trace.final
+    sampler, chains, dim, kind, final = settings.sampler, settings.chains, settings.dim, settings.dtype, trace.final
     arrays = State(*(_last_arrays(trace, name) for name in State._fields))
     n, size = arrays.theta.shape
     if n != chains or size != dim or arrays.theta.dtype != np.dtype(kind):
@@ -98,10 +99,12 @@ def _continue(
     result = []
     for i, number in enumerate(trace.chain_numbers):
         state = State(*(np.array(a[i], dtype=kind) for a in arrays))
-        if not sampler.fits(state):
+        if not sampler.fits(state, inferred=settings.inferred):
             raise ValueError(
                 f"init is a trace of {trace.info.get('sampler')}, whose state {sampler!r} cannot go on from"
             )
+        if isinstance(settings.measure, Unmeasured) and not settings.inferred and sampler.wants_variance:
+            state.variance[:] = sampler.variance_in_units(settings.known_variance, dim)
         at, before = int(final["step"][i]), float(final["before"][i])
         result.append(Chain(number, stream(seed, number), state, at, before, nowhere, np.zeros(dim, kind)))
     return result
