@@ -9,7 +9,8 @@ subclass with one method wrong. A cycle, cut at the gradient, w = (h_before + h)
     Euler       all drifts at the old state
 
 with A: θ += τK'(p), ξ += τγ(K'² − TK'');  B: dp = −ξK'(p)dt;  O: B and noise;  X: the Ornstein–Uhlenbeck process of ξ.
-The centre of ξ is fixed: an adaptive one is refused.
+Gradient noise of variance V, which the state has, moves the centre of ξ to σ_p − B̂/T + hV/(2T) and ξ with it where h changes;
+with c = σ_θhV/(2T), A moves θ by (1 − 2c)τK'(p), and pending is √(1 − c) times as large.
 """
 
 from __future__ import annotations
@@ -37,9 +38,7 @@ class Reference:
     """A sampler of this package in NumPy: a `Subject`, with its own random numbers, addressed by (seed, step, purpose)."""
 
     def __init__(self, sampler: Sampler, name: str | None = None) -> None:
-        if getattr(sampler.thermostat, "adaptive", 0.0):
-            raise ValueError("the reference has no adaptive centre; give NoseHoover(..., center='fixed')")
-        self.sampler = sampler
+        self.sampler, self.h = sampler, 0.0  # the size of the step that is being taken
         self.name = describe(sampler) if name is None else name
         self.T, self.scale = sampler.temperature, np.asarray(sampler.scale)
 
@@ -70,8 +69,24 @@ class Reference:
 
     def draw_thermostat(self, state: State, normals: Array) -> Array:
         """ξ from N(μ, vT)."""
-        xi: Array = state.center + np.sqrt(self.thermostat_variance(state)) * normals
+        xi: Array = self.center(state) + np.sqrt(self.thermostat_variance(state)) * normals
         return xi
+
+    # ---- gradient noise ----------------------------------------------------------------------------------------------
+
+    def center(self, s: State) -> Array:
+        """μ, where ξ is pulled to."""
+        known = self.sampler.noise_estimate if self.sampler.wants_variance else 0.0  # a fixed centre trusts the estimate
+        return np.asarray(self.sampler.sigma_p + (0.5 * self.h * s.variance - known) / self.T)
+
+    def crosstalk(self, s: State) -> Array | float:
+        """c of every coordinate."""
+        if s.variance.size == 0:
+            return 0.0
+        return np.minimum(0.5 * self.sampler.sigma_theta * self.h * s.variance / self.T, 0.9)
+
+    def compensate(self, s: State) -> None:
+        s.theta[:] -= 2.0 * self.crosstalk(s) * self.h * self.scale * self.velocity(s.p)
 
     # ---- parts of the drift and of the noise -------------------------------------------------------------------------
 
@@ -164,7 +179,7 @@ class Reference:
         """X: rate σ_ξ/v, variance vT."""
         decay = np.exp(-self.sampler.sigma_xi * tau / self.thermostat_width(s))
         spread = np.sqrt(self.thermostat_variance(s) * (1.0 - decay**2))
-        s.xi[:] = s.center + decay * (s.xi - s.center) + spread * normals
+        s.xi[:] = self.center(s) + decay * (s.xi - self.center(s)) + spread * normals
 
     def move_thermostat(self, s: State, normals: Array, tau: float, step: int) -> None:
         if s.xi.size and self.is_turn(self.sampler.resample_thermostat, step):
@@ -181,7 +196,7 @@ class Reference:
         self.pull(s, force, tau)
 
     def begin_diffusion(self, s: State, normals: Array, tau: float) -> None:
-        s.pending[:] = 0.5 * self.amplitude_theta(tau) * normals
+        s.pending[:] = 0.5 * self.amplitude_theta(tau) * np.sqrt(1.0 - self.crosstalk(s)) * normals
         s.theta[:] += self.scale * s.pending
 
     def refresh(self, s: State, step: int, seed: int) -> None:
@@ -195,7 +210,6 @@ class Reference:
         zeros = {name: np.zeros((copies, size)) for name, size in zip(State._fields, sizes, strict=True)}
         state = State(**zeros)
         state.theta[:] = theta
-        state.center[:] = self.sampler.sigma_p
         state.xi[:] = self.start_of_thermostat(xi)
         if p is not None:
             state.p[:] = p
@@ -207,7 +221,9 @@ class Reference:
     def move(
         self, state: State, gradient: Array, noise: Noise, before: float, h: float, step: int = 1, seed: int = 0
     ) -> State:
-        s = State(*(a.copy() for a in state))
+        s, self.h = State(*(a.copy() for a in state)), h
+        if h != before and before > 0.0 and h > 0.0 and s.xi.size:
+            s.xi[:] += 0.5 * (h - before) * s.variance / self.T
         force = self.scaled(gradient)
         if isinstance(self.sampler.integrator, Euler):
             self.euler(s, force, noise, h, step, seed)
@@ -231,6 +247,7 @@ class Reference:
         if self.is_turn(self.sampler.resample_momentum, step):
             self.refresh(s, step, seed)
         self.drift(s, 0.5 * h)
+        self.compensate(s)
         self.rub(s, 0.5 * h)
 
     def baoab(self, s: State, noise: Noise, w: float, h: float, step: int, seed: int) -> None:
@@ -240,6 +257,7 @@ class Reference:
         else:
             self.ou_step(s, noise.p, h)
         self.drift(s, 0.5 * h)
+        self.compensate(s)
 
     def euler(self, s: State, force: Array, noise: Noise, h: float, step: int, seed: int) -> None:
         if isinstance(self.sampler.kinetics, Overdamped):
@@ -248,7 +266,7 @@ class Reference:
             return
         p, friction = s.p.copy(), np.copy(self.friction(s))
         if s.xi.size:
-            pull = self.sampler.sigma_xi * (s.xi - s.center) / self.thermostat_width(s)
+            pull = self.sampler.sigma_xi * (s.xi - self.center(s)) / self.thermostat_width(s)
             heat = h * (self.thermostat_rate() * self.excess(p) - pull)
             s.xi[:] += heat + self.amplitude_xi(s, h) * noise.xi
         self.pull(s, force, h)

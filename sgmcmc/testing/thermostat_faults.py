@@ -89,7 +89,7 @@ class WideThermostatDraw(Wrong):
 
     def draw_thermostat(self, state: State, normals: Array) -> Array:
         right = np.sqrt(self.thermostat_variance(state))
-        xi: Array = state.center + self.blend(right, self.thermostat_width(state) * np.sqrt(self.T)) * normals
+        xi: Array = self.center(state) + self.blend(right, self.thermostat_width(state) * np.sqrt(self.T)) * normals
         return xi
 
 
@@ -103,10 +103,8 @@ class ColdThermostatNoise(Wrong):
 class UncentredThermostat(Wrong):
     """ξ is pulled to 0 instead of σ_p."""
 
-    def start(self, theta: Array, p: Array | None = None, xi: Array | None = None) -> State:
-        state = super().start(theta, p, xi)
-        state.center[:] *= 1.0 - self.size
-        return state
+    def center(self, s: State) -> Array:
+        return (1.0 - self.size) * super().center(s)
 
 
 class UnpulledThermostat(Wrong):
