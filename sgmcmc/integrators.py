@@ -86,7 +86,7 @@ class State(NamedTuple):
     xi: Any
     variance: Any  # V of the gradient noise, in the chain's units: where ξ is pulled to depends on it
     loss: Any  # running mean of the energy per step that friction takes out beyond the injected noise, if V is inferred
-    bend: Any  # running mean of ½h²K'', if V is inferred
+    bend: Any  # running mean of ½w²K'', w the time of the kick, if V is inferred
     span: Any  # running mean of h K'', if V is inferred
     pending: Any  # the half of the θ-noise that is still to come
 

@@ -63,7 +63,7 @@ def fill_noise(dynamics, noise, steps, stream, step, first):
 @loop(inline=True)
 def advance_block(dynamics, scale, state, gradient, noise, stream, moment):
     """`advance` for the form of the kinetics at hand: a = 1 and a = 2 need neither logarithms nor powers."""
-    follow_step_size(state, dynamics.temperature, moment.before, moment.h)
+    follow_step_size(dynamics.noise, state, dynamics.temperature, moment.before, moment.h)
     integrator, kinetics = dynamics.integrator, dynamics.kinetics
     shape = shape_of(kinetics)
     if shape == 1:

@@ -18,6 +18,7 @@ from sgmcmc.kernels import kernel
 from sgmcmc.packing import LARGEST, packable
 from sgmcmc.potentials import fill_gradients, full_gradient, scratch_rows
 from sgmcmc.rng import NOISE_P, Lanes, fill_normals, stream
+from sgmcmc.runs.door import as_settings
 from sgmcmc.runs.starts import start
 from sgmcmc.samplers import in_precision
 
@@ -212,6 +213,14 @@ def test_a_run_in_several_chunks_is_compiled_for_once(monkeypatch):
     assert len(packed.run_pack.signatures) == several
 
 
+def begun(init):
+    """Three chains of two coordinates before their first step."""
+    given = {"draws": 5, "warmup": 0, "chains": 3, "thin": 1, "dtype": np.float64, "device": "cpu", "threads": 1}
+    given |= {"batch_size": None, "minibatch": "replacement", "on_divergence": "raise"}
+    given |= {"gradient_noise": 0.0, "clip_gradient": None}
+    return start(as_settings(sg.models.Gaussian([0.0, 0.0], 1.0), sg.SGNHT(0.1), init, given), init, 1)
+
+
 def assert_no_shared_lines(chains):
     lines = [{a.ctypes.data // 128 for a in (*c.state, c.origin, c.sums) if a.size} for c in chains]
     assert not lines[0] & lines[1]
@@ -219,7 +228,7 @@ def assert_no_shared_lines(chains):
 
 
 def test_chains_that_are_set_apart_write_to_their_herd_and_to_no_line_of_another():
-    chains = start(sg.SGNHT(0.1), np.arange(6.0).reshape(3, 2), 1, 3, 2, np.float64)
+    chains = begun(np.arange(6.0).reshape(3, 2))
     stale = chains[0].state.theta
     set_apart(chains)
     for i, chain in enumerate(chains):
@@ -233,7 +242,7 @@ def test_chains_that_are_set_apart_write_to_their_herd_and_to_no_line_of_another
 
 def test_chains_without_a_herd_are_set_apart_too():
     first = sg.sample(sg.models.Gaussian([0.0, 0.0], 1.0), sg.SGNHT(0.1), 5, warmup=0, chains=3, seed=1, progress=False)
-    chains = start(sg.SGNHT(0.1), first, 1, 3, 2, np.float64)
+    chains = begun(first)
     before = [c.state.theta.copy() for c in chains]
     set_apart(chains)
     for chain, theta in zip(chains, before, strict=True):
@@ -242,7 +251,7 @@ def test_chains_without_a_herd_are_set_apart_too():
 
 
 def test_a_chain_of_a_herd_sees_its_row_and_can_be_copied():
-    chain = start(sg.SGNHT(0.1), np.arange(6.0).reshape(3, 2), 1, 3, 2, np.float64)[1]
+    chain = begun(np.arange(6.0).reshape(3, 2))[1]
     twin = copy.copy(chain)
     assert twin.state.theta.tolist() == chain.state.theta.tolist() == [2.0, 3.0]
     assert np.shares_memory(twin.state.theta, chain.herd.states.theta)

@@ -125,6 +125,7 @@ def test_monomial_gamma_samplers_resample_every_100_steps(preset):
         (sg.SGMGTD(0.1, resample_thermostat=None), "adaptive"),
         (sg.SGMGTD(0.1, resample_thermostat=None, sigma_xi=0.0), "fixed"),
         (sg.SGMGTD(0.1, center="fixed"), "fixed"),
+        (sg.SGNHT(sg.schedules.Cyclical(0.1, 100)), "adaptive"),  # it moves with the step size
         (sg.Sampler(0.1, thermostat=NoseHoover(center="adaptive")), "adaptive"),
     ],
 )
@@ -157,25 +158,27 @@ def test_none_is_no_kinetics_and_no_thermostat():
 @pytest.mark.parametrize(
     ("sampler", "sizes"),
     [
-        (sg.SGLD(0.1), (5, 0, 0, 0, 0, 0, 5)),
-        (sg.SGLD(0.1, integrator=Euler()), (5, 0, 0, 0, 0, 0, 0)),
-        (sg.SGHMC(0.1), (5, 5, 0, 0, 0, 0, 0)),
-        (sg.SGNHT(0.1), (5, 5, 5, 5, 5, 5, 0)),
-        (sg.SGNHT(0.1, per="chain"), (5, 5, 1, 1, 1, 1, 0)),
-        (sg.SGMGTD(0.1), (5, 5, 5, 5, 5, 5, 5)),
+        (sg.SGLD(0.1), (5, 0, 0, 0, 0, 5)),
+        (sg.SGLD(0.1, integrator=Euler()), (5, 0, 0, 0, 0, 0)),
+        (sg.SGHMC(0.1), (5, 5, 0, 0, 0, 0)),
+        (sg.SGNHT(0.1), (5, 5, 5, 5, 5, 0)),
+        (sg.SGNHT(0.1, per="chain"), (5, 5, 1, 1, 1, 0)),
+        (sg.SGMGTD(0.1), (5, 5, 5, 5, 5, 5)),
     ],
 )
 def test_a_state_has_the_arrays_that_the_sampler_needs(sampler, sizes):
-    state = sampler.start(np.zeros(5, np.float32))
-    assert tuple(a.size for a in state) == sizes == tuple(sampler.sizes(5))
-    assert {a.dtype for a in state} == {np.dtype(np.float32)}
-    assert sampler.fits(state)
+    *first, balance, last = sizes
+    for inferred in (False, True):
+        state, n = sampler.start(np.zeros(5, np.float32), inferred=inferred), balance if inferred else 0
+        assert tuple(a.size for a in state) == (*first, n, n, n, last) == tuple(sampler.sizes(5, inferred))
+        assert {a.dtype for a in state} == {np.dtype(np.float32)}
+        assert sampler.fits(state, inferred=inferred)
 
 
 def test_a_thermostat_starts_at_its_centre():
     state = sg.SGMGTD(0.1, sigma_p=0.7).start(np.zeros(2))
     assert (state.xi == 0.7).all()
-    assert (state.center == 0.7).all()
+    assert (state.variance == 0.0).all()
     assert (sg.SGNHT(0.1).start(np.zeros(2), xi=0.0).xi == 0.0).all()  # a zero is a value too
 
 

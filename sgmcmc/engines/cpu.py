@@ -22,17 +22,6 @@ __all__ = ["Buffers", "Gradient", "Measured", "Unmeasured", "run_chunk"]
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 
-class Gradient(NamedTuple):
-    """How the gradient is estimated: rows of the data, their weight N/n, and what is done to it on request."""
-
-    minibatch: Any
-    n_rows: int
-    weight: float  # N/n; 1 without data
-    noise: float  # B: the gradient gets N(0, 2B) per coordinate
-    clip: float  # per coordinate; inf is off
-    measure: Any  # Unmeasured, or Measured: whether the variance of its noise is measured on the way
-
-
 class Unmeasured(NamedTuple):
     """The variance of the gradient noise is known, or does not matter."""
 
@@ -41,6 +30,17 @@ class Measured(NamedTuple):
     """The variance of the gradient noise is measured on two halves of the rows of a learning step."""
 
     amplitude: float  # the root of what a batch has of the variance of independent rows
+
+
+class Gradient(NamedTuple):
+    """How the gradient is estimated: rows of the data, their weight N/n, and what is done to it on request."""
+
+    minibatch: Any
+    n_rows: int
+    weight: float  # N/n; 1 without data
+    noise: float  # B: the gradient gets N(0, 2B) per coordinate
+    clip: float  # per coordinate; inf is off
+    measure: Any = Unmeasured()  # or Measured: whether the variance of its noise is measured on the way
 
 
 class Buffers(NamedTuple):

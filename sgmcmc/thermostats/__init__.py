@@ -14,6 +14,7 @@ from sgmcmc.thermostats.gradient_noise import (
     put_in,
 )
 from sgmcmc.thermostats.nose_hoover import (
+    Center,
     FixedFriction,
     NoseHoover,
     PerChain,
@@ -33,6 +34,7 @@ from sgmcmc.thermostats.nose_hoover import (
 
 __all__ = [
     "LEARN_EVERY",
+    "Center",
     "FixedFriction",
     "InferredNoise",
     "KnownNoise",

@@ -2,9 +2,9 @@
 
 In a stationary state friction and resampling take out of the momentum what all the noise puts in: over a step of size h,
 
-    E[h ξ K'²] + heat of resampling = h (D + hV/2) E[K''],   D the diffusion that is injected.
+    E[h ξ K'²] + heat of resampling = (hD + w²V/2) E[K''],   D the diffusion that is injected, w the time of the kick.
 
-Running means of what is taken out beyond D (`loss`, an energy per step) and of ½h²K'' (`bend`) give V, for any sequence of step
+Running means of what is taken out beyond D (`loss`, an energy per step) and of ½w²K'' (`bend`) give V, for any sequence of step
 sizes. What is taken out beyond D is a martingale with the quadratic variation 2μT·h K'' T a step, up to a bounded term: hence
 the standard error, with the running mean of h K'' (`span`). V counts only as far as it is known: not at all within two
 standard errors of 0. Measured on N(0, 1/1500), where a friction of 1 is 0.026 in natural units, the raw estimate scatters by
@@ -147,9 +147,9 @@ def power_and_bend_of_tanh(kinetics, z, complement, friction, center, bend, temp
 @leaf
 def follow(state, i, power, bend, temperature, diffusion, center, sharers, moment):
     """Put one sample of ξ K'² and K'' into the running means, and V where they say."""
-    h, gain = moment.h, learning_gain(moment.h, moment.step)
+    h, w, gain = moment.h, 0.5 * (moment.before + moment.h), learning_gain(moment.h, moment.step)
     state.loss[i] += gain * (h * (power - diffusion * bend) - state.loss[i])
-    state.bend[i] += gain * (0.5 * h * h * bend - state.bend[i])
+    state.bend[i] += gain * (0.5 * w * w * bend - state.bend[i])
     state.span[i] += gain * (h * bend - state.span[i])
     state.variance[i] = known_part(state.loss[i], state.bend[i], state.span[i], at_center(center, state.variance[i]),
                                    temperature, sharers, moment.step)
@@ -162,8 +162,8 @@ def known_part(loss, bend, span, friction, temperature, sharers, step):
     A sample every 7 steps stands for 7 if the power changes slowly, and for itself alone if it does not: hence 1/7 + μ span.
     Weights that grow like t make ¾ as many samples.
     """
-    n = 0.75 * like(loss, step // LEARN_EVERY + 1) * sharers
-    error = 2.0 * temperature * temperature * friction * span * (1.0 / LEARN_EVERY + friction * span) / n  # of loss, squared
+    n, apart = 0.75 * like(loss, step // LEARN_EVERY + 1) * sharers, like(loss, LEARN_EVERY)
+    error = 2.0 * temperature * temperature * friction * span * (1.0 / apart + friction * span) / n  # of loss, squared
     known = loss > 0.0 and bend > 0.0 and loss * loss > 4.0 * error
     safe = loss * bend if known else like(loss, 1)
     return (loss * loss - 4.0 * error) / safe if known else like(loss, 0)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sgmcmc.dispatch import implements, leaf, like, loop, open_function
+from sgmcmc.dispatch import LOOP, implements, leaf, like, open_function
 from sgmcmc.thermostats.nose_hoover import PerChain, PerCoordinate
 
 __all__ = [
@@ -119,9 +119,21 @@ def _(thermostat, rate, variance, i):
     return crosstalk_of(rate, variance[0])
 
 
-@loop(inline=True)
-def follow_step_size(state, temperature, before, h):
-    """ξ ← ξ + (h − h_before) V/(2T): where the step size changes, so does the friction that balances the gradient noise."""
+@open_function(inline=True, fastmath=LOOP)
+def follow_step_size(noise, state, temperature, before, h):
+    """ξ ← ξ + (h − h_before) V/(2T): where the step size changes, so does the friction that balances the gradient noise.
+
+    Only where V is known: an error of an inferred V would move ξ, and a moved ξ the inference.
+    """
+
+
+@implements(follow_step_size, InferredNoise)
+def _(noise, state, temperature, before, h):
+    return None
+
+
+@implements(follow_step_size, KnownNoise)
+def _(noise, state, temperature, before, h):
     if h != before and h > 0.0 and before > 0.0:
         change = 0.5 * (h - before) / temperature
         for i in range(state.xi.size):
