@@ -183,10 +183,12 @@ _known: dict[tuple[Any, ...], bytes] = {}  # the fingerprint of files with these
 
 def _fingerprint_now() -> bytes:
     state = tuple((path, (status := os.stat(path)).st_size, status.st_mtime_ns) for path in _sources())
-    if state not in _known:
+    found = _known.get(state)
+    if found is None:
+        found = package_fingerprint()
         _known.clear()
-        _known[state] = package_fingerprint()
-    return _known[state]
+        _known[state] = found
+    return found
 
 
 _AT_IMPORT = _fingerprint_now()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -235,20 +236,28 @@ def _class_for(gradient: Any, fills: bool, base: Any) -> Any:
     content = fingerprint(gradient) + repr((sorted(gradient.targetoptions.items()), fills, base._fields)).encode()
     name = f"Potential_{hashlib.sha256(content).hexdigest()[:24]}"
     home = sys.modules[__package__]
-    if not hasattr(home, name):
-        scope = {"__module__": __package__, "gradient_function": staticmethod(gradient), "_fills": fills}
-        scope |= {"__repr__": Potential._repr, "__reduce__": _reduce}
-        cls = type(name, (base, Potential), scope)
-        adapter = ADAPTERS[base is _DataFields, fills](gradient)
-        adapter.__module__ = gradient.py_func.__module__  # the user's code, so kernels fingerprint it as such
-        implements(add_gradient, cls, allocates=True)(adapter)
-        if fills:
-            within = (filled_within if base is _DataFields else filled_free_within)(gradient)
-            within.__module__ = gradient.py_func.__module__
-            implements(add_gradient_within, cls, allocates=True)(within)
-            implements(scratch_size, cls)(_dim_of)
-        setattr(home, name, cls)
+    with _MAKING:
+        if not hasattr(home, name):
+            setattr(home, name, _new_class(name, gradient, fills, base))
     return getattr(home, name)
+
+
+_MAKING = threading.Lock()  # two threads with equal functions must find the same class: pickles know it by its name
+
+
+def _new_class(name: str, gradient: Any, fills: bool, base: Any) -> Any:
+    scope = {"__module__": __package__, "gradient_function": staticmethod(gradient), "_fills": fills}
+    scope |= {"__repr__": Potential._repr, "__reduce__": _reduce}
+    cls = type(name, (base, Potential), scope)
+    adapter = ADAPTERS[base is _DataFields, fills](gradient)
+    adapter.__module__ = gradient.py_func.__module__  # the user's code, so kernels fingerprint it as such
+    implements(add_gradient, cls, allocates=True)(adapter)
+    if fills:
+        within = (filled_within if base is _DataFields else filled_free_within)(gradient)
+        within.__module__ = gradient.py_func.__module__
+        implements(add_gradient_within, cls, allocates=True)(within)
+        implements(scratch_size, cls)(_dim_of)
+    return cls
 
 
 def _dim_of(model: Any) -> int:

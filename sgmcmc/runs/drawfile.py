@@ -47,7 +47,7 @@ class DrawFile:
 
     def _make(self, mode: str) -> None:
         try:
-            file = self._file = open(self.path, mode, buffering=0)  # noqa: SIM115  closed by `close`
+            file = self._file = io.FileIO(self.path, mode)  # closed by `close`
             file.write(self._header)
             file.truncate(self._offset(self.shape[0], 0))
         except OSError as error:
