@@ -112,9 +112,8 @@ def test_no_module_asks_for_a_lazy_name_while_it_is_loaded():
         assert "lazily(" in Path(importlib.import_module(package).__file__).read_text()
         lazy[package] = set(importlib.import_module(package).__all__)
     for path in root.rglob("*.py"):
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ImportFrom) and lazy.get(node.module, set()) & {a.name for a in node.names}:
-                found.append((path.name, node.lineno))
+        imports = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom)]
+        found += [(path.name, n.lineno) for n in imports if lazy.get(n.module, set()) & {a.name for a in n.names}]
     assert found == []
     lazily_used = [p for p in root.rglob("__init__.py") if "lazily(" in p.read_text()]
     assert len(lazily_used) == len(lazy)
