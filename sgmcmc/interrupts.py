@@ -29,7 +29,7 @@ def with_late_interrupts(compile_for: Callable[..., Any], dispatcher: Any) -> Ca
 @contextlib.contextmanager
 def _late(engine: Any) -> Iterator[None]:
     """In this block Ctrl-C waits while the engine generates code, and is raised at the end of the block."""
-    if threading.current_thread() is not threading.main_thread() or "finalize_object" in vars(engine):
+    if not _on_main_thread() or "finalize_object" in vars(engine):
         yield  # Python raises KeyboardInterrupt on its main thread only; or an outer block takes care of it
         return
     pressed: list[Any] = []
@@ -53,7 +53,7 @@ def _late(engine: Any) -> Iterator[None]:
 def _noted(pressed: list[Any]) -> Iterator[None]:
     """In this block Ctrl-C is written down."""
     handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler):  # it is ignored, or belongs to another library
+    if not _on_main_thread() or not callable(handler):  # another thread compiles at the same time; or Ctrl-C is ignored
         yield
         return
     signal.signal(signal.SIGINT, lambda *place: pressed.append(place))
@@ -61,3 +61,7 @@ def _noted(pressed: list[Any]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+def _on_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -91,3 +92,22 @@ def test_all_presses_together_are_one_interrupt_raised_after_the_outermost_kerne
         assert "finalize_object" not in vars(engine)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_thread_that_compiles_at_the_same_time_generates_code_as_ever():
+    class Engine:
+        threads: list[str] = []  # noqa: RUF012
+
+        def finalize_object(self):
+            self.threads.append(threading.current_thread().name)
+
+    engine = Engine()
+    dispatcher = SimpleNamespace(targetctx=SimpleNamespace(codegen=lambda: SimpleNamespace(_engine=engine)))
+
+    def compile_for(sig):
+        thread = threading.Thread(target=engine.finalize_object, name="other")
+        thread.start()
+        thread.join()
+
+    with_late_interrupts(compile_for, dispatcher)(None)
+    assert engine.threads == ["other"]
