@@ -61,7 +61,7 @@ def compiled_ignoring(theta, data, rows):
 
 
 MEAN = "return the sum over rows, not the mean, and leave the prior to prior=; or say additive=False"
-IGNORES = "use rows, which it ignores; or say additive=False"
+IGNORES = "it ignores rows, or is a mean; return the sum over rows; or say additive=False"
 
 
 @pytest.mark.parametrize(

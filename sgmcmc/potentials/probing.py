@@ -136,7 +136,7 @@ def _refuse_other_sums(found: list[NDArray[np.float64]], largest: float, n_rows:
     )
     same = np.array_equal(both, first) and np.array_equal(both, last)
     remedy = (
-        "use rows, which it ignores"
+        "it ignores rows, or is a mean; return the sum over rows"
         if same
         else "return the sum over rows, not the mean, and leave the prior to prior="
     )
