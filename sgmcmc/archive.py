@@ -98,6 +98,8 @@ def _flush_folder(folder: Path) -> None:
 
 def read(path: Path, form: str, version: int, what: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and the header; ValueError for anything but a whole archive of this form."""
+    if os.path.exists(path) and not os.path.isfile(path):  # to open a pipe waits for another process
+        raise ValueError(f"{path} is not {what}: it is not a regular file")
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:

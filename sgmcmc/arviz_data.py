@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc import priors
+import sgmcmc.priors as priors
 from sgmcmc.energies import energies, fitting, log_likelihoods, log_priors
 from sgmcmc.parameters import Layout
 from sgmcmc.potentials import dim_of, prior_of

@@ -153,8 +153,10 @@ def mapped_floats(name: str, value: Any) -> NDArray[Any] | None:
 
 def any_array(name: str, value: Any) -> NDArray[Any]:
     """What NumPy makes an array of; ragged lists, masked entries and objects that break are refused."""
-    masked = sys.modules.get("numpy.ma")  # loaded by whoever made such an array; to load it takes 15 ms
-    if masked is not None and isinstance(value, masked.MaskedArray) and masked.is_masked(value):
+    # To load numpy.ma takes 15 ms, and a masked array exists only if it has been loaded. Another thread may be loading it at this
+    # moment: the module is then there, without the class.
+    masked_array = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked_array is not None and isinstance(value, masked_array) and np.ma.is_masked(value):
         raise ValueError(f"{name} has masked entries; fill them in, or leave these rows out")
     try:
         return np.asarray(value)

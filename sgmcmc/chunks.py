@@ -28,9 +28,7 @@ class Chunks:
     """
 
     def __init__(self, parts: Sequence[Any], block: int = 1024, cache: int = 256) -> None:
-        if isinstance(parts, str | os.PathLike) or len(parts) == 0:
-            raise ValueError(f"parts={parts!r} are no chunks; give a list of .npy files or of arrays, at least one")
-        self.parts = [_opened(part) for part in parts]
+        self.parts = [_opened(i, part) for i, part in enumerate(_listed(parts))]
         self.block, self.cache = checks.integer("block", block, 1), checks.integer("cache", cache, 1)
         shapes = {tuple(part.shape[1:]) for part in self.parts}
         kinds = {np.dtype(part.dtype) for part in self.parts}
@@ -57,7 +55,9 @@ class Chunks:
         """The rows with these numbers, in this order."""
         wanted = np.asarray(rows)
         if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
-            raise IndexError(f"chunks are asked for {rows!r}; give a one-dimensional array of row numbers")
+            raise IndexError(
+                f"rows={checks.show(rows)} are no rows of chunks; give a one-dimensional array of row numbers"
+            )
         if wanted.size > 0 and (wanted.min() < 0 or wanted.max() >= len(self)):
             raise IndexError(f"rows run from {wanted.min()} to {wanted.max()}; there are rows 0 to {len(self) - 1}")
         part = np.searchsorted(self._begins, wanted, side="right") - 1
@@ -90,9 +90,23 @@ class Chunks:
         return f"<Chunks: {len(self.parts)} part{'s' * (len(self.parts) > 1)}, shape {self.shape}, {self.dtype}>"
 
 
-def _opened(part: Any) -> Any:
+def _listed(parts: Any) -> Sequence[Any]:
+    if not isinstance(parts, Sequence) or isinstance(parts, str) or len(parts) == 0:
+        raise ValueError(
+            f"parts={checks.show(parts)} is not a list of chunks; give a list of .npy files or of arrays, at least one"
+        )
+    return parts
+
+
+def _opened(i: int, part: Any) -> Any:
     if isinstance(part, str | os.PathLike):
-        return np.load(part, mmap_mode="r", allow_pickle=False)
+        try:
+            return np.load(part, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            said = error.strerror if isinstance(error, OSError) and error.strerror is not None else "it is no .npy file"
+            raise type(error)(f"parts[{i}]={checks.show(part)} cannot be read: {said}; give .npy files") from error
     if not hasattr(part, "shape") or len(part.shape) == 0 or not hasattr(part, "dtype"):
-        raise TypeError(f"{type(part).__name__} is no chunk; give .npy files, or arrays that give slices of rows")
+        raise TypeError(
+            f"parts[{i}]={checks.show(part)} is no chunk; give .npy files, or arrays that give slices of rows"
+        )
     return part

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from sgmcmc import thermostats
+import sgmcmc.thermostats as thermostats
 from sgmcmc.dispatch import LOOP, implements, leaf, like, loop, open_function
 from sgmcmc.glide import glide, glides
 from sgmcmc.kinetics import Overdamped, velocity_and_excess

@@ -35,6 +35,7 @@ from numba.core.runtime import rtsys
 from numba.core.typing import signature
 
 from sgmcmc.dispatch import LOOP, OpenFunction, open_functions
+from sgmcmc.interrupts import with_late_interrupts
 from sgmcmc.linking import KernelCompiler
 from sgmcmc.loading import LeanCache
 from sgmcmc.remembering import without_collecting
@@ -54,7 +55,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     if not config.DISABLE_JIT:
         with keeps_going():
             compiled._cache = _KernelCache(function)
-        compiled.compile = without_collecting(compiled.compile)
+        compiled.compile = with_late_interrupts(without_collecting(compiled.compile), compiled)
     return compiled
 
 
@@ -183,10 +184,12 @@ _known: dict[tuple[Any, ...], bytes] = {}  # the fingerprint of files with these
 
 def _fingerprint_now() -> bytes:
     state = tuple((path, (status := os.stat(path)).st_size, status.st_mtime_ns) for path in _sources())
-    if state not in _known:
+    found = _known.get(state)
+    if found is None:
+        found = package_fingerprint()
         _known.clear()
-        _known[state] = package_fingerprint()
-    return _known[state]
+        _known[state] = found
+    return found
 
 
 _AT_IMPORT = _fingerprint_now()

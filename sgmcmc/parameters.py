@@ -40,10 +40,12 @@ class Layout:
         if isinstance(declared, Layout):
             return declared
         if not isinstance(declared, Mapping) or len(declared) == 0:
-            raise TypeError(f'parameters={declared!r} is not a declaration; give names and shapes, {{"w": (10, 3)}}')
+            raise TypeError(
+                f'parameters={checks.show(declared)} is not a declaration; give names and shapes, {{"w": (10, 3)}}'
+            )
         layout = cls({_name(name): _axes(name, shape, least) for name, shape in declared.items()})
         if not layout.names.differ:
-            raise ValueError(f"parameters={dict(declared)!r} gives two parameters the same name; rename one")
+            raise ValueError(f"parameters={checks.show(dict(declared))} gives two parameters the same name; rename one")
         return layout
 
     @classmethod
@@ -76,11 +78,11 @@ class Layout:
 
     def positions(self, key: str, argument: str = "parameters") -> range:
         """Positions in θ of a block, or of one number by its whole name."""
-        if key in self.places:
+        if isinstance(key, str) and key in self.places:
             return range(self.dim)[self.places[key]]
         i = self.names.find(key)
         if i is None:
-            raise ValueError(f"{argument}={key!r} is unknown; choose one of {self._known()}")
+            raise ValueError(f"{argument}={checks.show(key)} is unknown; choose one of {self._known()}")
         return range(i, i + 1)
 
     def _known(self) -> str:

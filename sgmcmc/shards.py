@@ -46,8 +46,9 @@ def _apply(weight: NDArray[Any], draws: NDArray[Any]) -> Any:
 
 
 def _checked(traces: Sequence[Trace]) -> list[NDArray[np.float64]]:
-    if len(traces) == 0 or not all(isinstance(t, Trace) for t in traces):
-        raise TypeError(f"traces={traces!r} is not a list of traces; give one trace for each shard")
+    listed = isinstance(traces, Sequence) and len(traces) > 0
+    if not listed or not all(isinstance(t, Trace) for t in traces):
+        raise TypeError(f"traces={checks.show(traces)} is not a list of traces; give one trace for each shard")
     shapes = {(t.chains, t.dim) for t in traces}
     if len(shapes) > 1:
         raise ValueError(f"traces have (chains, parameters) {sorted(shapes)}; give traces that are alike")

@@ -65,17 +65,19 @@ class _Helpers:
 
     pool: ThreadPoolExecutor | None = None
     size = 0
+    guard = threading.Lock()
 
     @classmethod
     def at_least(cls, count: int) -> ThreadPoolExecutor:
-        if cls.pool is None or cls.size < count:
-            # A pool that has become too small is left to those who still wait for it; it ends with them.
-            cls.pool, cls.size = ThreadPoolExecutor(count, thread_name_prefix="sgmcmc"), count
-        return cls.pool
+        with cls.guard:
+            if cls.pool is None or cls.size < count:
+                # A pool that has become too small is left to those who still wait for it; it ends with them.
+                cls.pool, cls.size = ThreadPoolExecutor(count, thread_name_prefix="sgmcmc"), count
+            return cls.pool
 
     @classmethod
     def forget(cls) -> None:
-        cls.pool, cls.size = None, 0
+        cls.pool, cls.size, cls.guard = None, 0, threading.Lock()
 
 
 _idle: dict[int, list[ThreadPoolExecutor]] = {}  # pools of so many threads that nobody uses

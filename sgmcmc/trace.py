@@ -113,7 +113,7 @@ class Trace(Pictures):
     def __getitem__(self, name: str) -> NDArray[Any]:
         """The draws of a parameter: (chain, draw, *shape) of ``trace["w"]``, (chain, draw) of ``trace["w[0,2]"]``."""
         if not isinstance(name, str):
-            raise TypeError(f"name={name!r} is not a text; give the name of a parameter, or index trace.draws")
+            raise TypeError(f"name={show(name)} is not a text; give the name of a parameter, or index trace.draws")
         try:
             taken: NDArray[Any] = self.layout.take(self.draws, name)
         except ValueError as error:
@@ -204,20 +204,19 @@ class Trace(Pictures):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to `path` (an ``.npz``): an old file there stays as it is until the new one is complete."""
+        target = _path(path)
         header = {"format": _FORMAT, "version": _VERSION, "info": self.info}
         header |= {"names": (), "parameters": self.layout.axes}  # older files have the names too, or these alone
         arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         arrays |= {f"final/{name}": np.asarray(value) for name, value in self.final.items()}
         if self.moments is not None:
             arrays |= {f"moments/{name}": value for name, value in self.moments._asdict().items()}
-        archive.write(Path(path), header, arrays)
+        archive.write(target, header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
         """Read what `save` wrote, bit for bit; ValueError for any other file."""
-        if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"path={show(path)} is not a path; give a text or a pathlib.Path")
-        arrays, header = archive.read(Path(path), _FORMAT, _VERSION, "a complete file of Trace.save")
+        arrays, header = archive.read(_path(path), _FORMAT, _VERSION, "a complete file of Trace.save")
         final = {name.removeprefix("final/"): value for name, value in arrays.items() if name.startswith("final/")}
         try:
             draws, kinetic, configurational = (arrays[name] for name in _ARRAYS)
@@ -241,6 +240,12 @@ class Trace(Pictures):
         told += [f"{info['steps_per_second']:.3g} steps/s"] if "steps_per_second" in info else []
         told += ["interrupted"] if info.get("interrupted", False) else []
         return ", ".join(told)
+
+
+def _path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path={show(path)} is not a path; give a text or a pathlib.Path")
+    return Path(path)
 
 
 def _short(text: Any, most: int = 60) -> str:

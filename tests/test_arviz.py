@@ -100,7 +100,7 @@ def test_models_without_prior_energy_or_data_have_no_such_groups():
     trace = make(dim=2)
     assert list(trace.to_arviz(sg.models.Gaussian([0.0, 0.0])).children) == ["posterior", "sample_stats"]
     assert list(trace.to_arviz(sg.Potential(lambda theta: theta, dim=2)).children) == ["posterior"]
-    own = sg.Potential(lambda theta, data, rows: theta, dim=2, data=(X, Y))
+    own = sg.Potential(lambda theta, data, rows: theta * rows.size, dim=2, data=(X, Y))
     assert trace.to_arviz(own).observed_data["data_0"].dims == ("row", "data_0_dim_1")
 
 

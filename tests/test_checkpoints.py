@@ -242,7 +242,7 @@ def test_a_checkpoint_is_as_small_at_the_end_of_a_long_run(tmp_path):
     for draws in (100, 20_000):
         run(draws=draws, thin=1, checkpoint=tmp_path / f"{draws}.npz")
         sizes[draws] = (tmp_path / f"{draws}.npz").stat().st_size
-        assert (tmp_path / f"{draws}.draws.npy").stat().st_size == 128 + 3 * draws * 3 * 8
+        assert (tmp_path / f"{draws}.npz.draws.npy").stat().st_size == 128 + 3 * draws * 3 * 8
     assert abs(sizes[100] - sizes[20_000]) < 100
 
 
@@ -333,7 +333,12 @@ def test_a_full_disk_while_saving_costs_a_warning_and_the_old_checkpoint_stays(m
     trace = run("group", checkpoint=path)
     same(trace, run("group"))
     assert "No space left" in caplog.text
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".run.npz.lock", "run.draws.npy", "run.npz"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        ".run.npz.draws.npy.lock",
+        ".run.npz.lock",
+        "run.npz",
+        "run.npz.draws.npy",
+    ]
     monkeypatch.setattr(archive, "_write_array", real)
     half_way = checkpoints.load(path).arrays["step"].max()
     assert 0 < half_way < 130

@@ -33,7 +33,7 @@ def original(tmp_path_factory):
 @pytest.fixture
 def copy(original, tmp_path):
     """A folder with the files of a finished run, to be spoiled."""
-    for name in ("run.npz", "run.draws.npy"):
+    for name in ("run.npz", "run.npz.draws.npy"):
         shutil.copy(original[0] / name, tmp_path / name)
     return tmp_path
 
@@ -117,7 +117,7 @@ def test_a_pickle_in_a_checkpoint_is_never_loaded(name, copy):
 
 
 def test_a_pickle_in_place_of_a_file_is_never_loaded(copy, tmp_path):
-    for name in ("run.npz", "run.draws.npy"):
+    for name in ("run.npz", "run.npz.draws.npy"):
         content = (copy / name).read_bytes()
         for bad in (pickle.dumps(Bomb(tmp_path / "exploded")), object_array(tmp_path)):
             (copy / name).write_bytes(bad)
@@ -198,15 +198,15 @@ def test_an_array_that_is_missing_is_named(copy):
 
 
 def test_draws_that_were_changed_cut_or_lost_are_refused(copy):
-    path = copy / "run.draws.npy"
+    path = copy / "run.npz.draws.npy"
     data = path.read_bytes()
     for place in (10, 130, len(data) - 1):
         path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-        with pytest.raises(ValueError, match=r"cannot be gone on from: .*run\.draws\.npy"):
+        with pytest.raises(ValueError, match=r"cannot be gone on from: .*run\.npz\.draws\.npy"):
             run(copy)
     for length in (0, 5, 128, len(data) - 1):
         path.write_bytes(data[:length])
-        with pytest.raises(ValueError, match=r"cannot be gone on from: .*run\.draws\.npy"):
+        with pytest.raises(ValueError, match=r"cannot be gone on from: .*run\.npz\.draws\.npy"):
             run(copy)
     path.unlink()
     with pytest.raises(ValueError, match="is gone"):
@@ -228,10 +228,10 @@ def test_draws_behind_those_that_were_saved_may_be_torn(original, tmp_path, monk
     monkeypatch.setattr(crew, "wait", wait)
     part = run(tmp_path)
     assert 0 < part.n_draws < 20
-    data = bytearray((tmp_path / "run.draws.npy").read_bytes())
+    data = bytearray((tmp_path / "run.npz.draws.npy").read_bytes())
     begin = 128 + 16 * 19
     data[begin : begin + 16] = b"torn" * 4
-    (tmp_path / "run.draws.npy").write_bytes(data)
+    (tmp_path / "run.npz.draws.npy").write_bytes(data)
     np.testing.assert_array_equal(run(tmp_path).draws, original[1].draws)
 
 

@@ -10,7 +10,7 @@ import sgmcmc
 ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
-    {"lowering", "remembering"},
+    {"interrupts", "lowering", "remembering"},
     {"checks", "lazy", "linking", "loading", "names", "signals", "stack", "threads"},
     {"archive", "chunks", "datasets", "parameters", "transforms"},
     {"dispatch"},

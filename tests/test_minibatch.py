@@ -194,7 +194,8 @@ def test_a_run_asks_for_these_rows_whatever_the_chunks_and_chains(kind, monkeypa
     for seconds in (crew.CHUNK_SECONDS, 1e-12):
         monkeypatch.setattr(crew, "CHUNK_SECONDS", seconds)
         recorder = Recorder()
-        model = sg.Potential(lambda theta, data, rows, r=recorder: r(theta, data, rows), dim=3, data=np.zeros((22, 1)))
+        function = lambda theta, data, rows, r=recorder: r(theta, data, rows)  # noqa: E731
+        model = sg.Potential(function, dim=3, data=np.zeros((22, 1)), additive=False)
         recorder.rows.clear()  # of the first look
         # chains share their scratch space in groups, which here are as large as can be
         monkeypatch.setattr(crew, "split", lambda chains, parts: [chains])

@@ -111,14 +111,29 @@ def test_ctrl_c_ends_the_opening_after_a_chunk_of_every_task(handler):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a POSIX signal")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_lets_all_tasks_begin_though_the_time_is_up(threads, handler):
+    workers, press = [Worker(chunks=100) for _ in range(3)], Worker(0.2, chunks=100)
+    chunk = press.chunk
+    press.chunk = lambda: os.kill(os.getpid(), signal.SIGINT) or chunk()
+    tasks = [press, *workers] if threads == 1 else [press, Worker(0.2, chunks=100), *workers]
+    with pytest.raises(KeyboardInterrupt):
+        open_run(tasks, threads, time.perf_counter() + 0.1)
+    assert [len(w.threads) for w in tasks] == [1] * len(tasks)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a POSIX signal")
+@pytest.mark.parametrize("held_up", [0.0, 0.2])  # seconds; the opening lasts less than a tenth
 @pytest.mark.parametrize("chains", [1, 4])
-def test_ctrl_c_in_the_opening_waits_for_the_steps_and_loses_none(chains, monkeypatch, handler):
+def test_ctrl_c_in_the_opening_waits_for_the_steps_and_loses_none(chains, held_up, monkeypatch, handler):
     kernel_of, pressed = crew.Job.advance, []
 
     def advance(job, chain, buffers, count):
         if count > 0 and not pressed:
             pressed.append(chain.number)
             os.kill(os.getpid(), signal.SIGINT)
+        if count > 0:
+            time.sleep(held_up)
         return kernel_of(job, chain, buffers, count)
 
     monkeypatch.setattr(crew.Job, "advance", advance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -71,6 +72,7 @@ class TorchDensity:
         self.keys = tuple(_named(like))
         self.device = next((t.device for t in _named(like).values()), "cpu")
         self._cast: dict[Any, Any] = {}
+        self._swapping = threading.RLock()
 
     def value(self, theta: NDArray[Any], rows: NDArray[np.int64], weight: float) -> float:
         """Ũ(θ)."""
@@ -135,7 +137,9 @@ class TorchDensity:
             return self._both(named, given)
         others = {f"module.{name}": value for name, value in self._in("others", kind).items()}
         values = {f"module.{name}": value for name, value in named.items()} | others
-        return _torch().func.functional_call(_caller(self.like, self._both), values, (given,))  # type: ignore[no-any-return]
+        # The module holds these values for the time of the call; without a lock two threads would see each other's.
+        with self._swapping:
+            return _torch().func.functional_call(_caller(self.like, self._both), values, (given,))  # type: ignore[no-any-return]
 
     def _both(self, parameters: Any, given: tuple[Any, ...]) -> tuple[Any, Any]:
         return self.function(parameters, *given), 0.0 if self.log_prior is None else self.log_prior(parameters)
@@ -157,7 +161,10 @@ class TorchDensity:
         return self._cast[what, kind]
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_cast": {}}
+        return {name: value for name, value in self.__dict__.items() if name != "_swapping"} | {"_cast": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _swapping=threading.RLock())
 
 
 def _torch() -> Any:

@@ -35,13 +35,29 @@ def bias_report(
     known = None if trace.dim == 0 else model
     lost = diverged(trace)
     found = [] if lost is None else [lost]
+    if trace.n_draws == 0 and trace.moments is None:
+        return BiasReport([*found, _NO_DRAWS], _about(trace))
     found += [configurational(trace, known), kinetic(trace)]
     found += gradient_noise(trace, known, trace.again)
     found += [stability(trace, known, trace.again)]
     found += mixing(trace)
     if halving or (halving is None and len(wanted) > 0):
         found += step_halving(trace, trace.again, wanted, progress)
-    return BiasReport(found, " ".join(str(trace.info.get("sampler", "unknown sampler")).split()))
+    return BiasReport(found, _about(trace))
+
+
+_NO_DRAWS = Finding(
+    "draws",
+    0.0,
+    math.nan,
+    math.nan,
+    "not mixed",
+    "There are no draws to judge: the run ended before its first one; run it longer, or go on with init=trace.",
+)
+
+
+def _about(trace: Any) -> str:
+    return " ".join(str(trace.info.get("sampler", "unknown sampler")).split())
 
 
 class BiasReport:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,16 +65,15 @@ def _run(arguments: argparse.Namespace) -> None:
     import sgmcmc as sg
 
     config = read_config(arguments.config)
-    options = _quicker(config.options) if arguments.quick else config.options
+    with _about(arguments.config):
+        options = _quicker(config.options) if arguments.quick else config.options
     out = next(path for path in (arguments.out, config.out, Path("sgmcmc-comparison")) if path is not None)
     out.mkdir(parents=True, exist_ok=True)  # an error here comes before the work, not after it
     if not arguments.quiet:
         to_stderr("The first run compiles each sampler for some seconds; the next ones find them on disk.")
     shown: dict[str, Any] = {"threads": arguments.jobs, "progress": not arguments.quiet}
-    try:
+    with _about(arguments.config):
         table = sg.compare(config.samplers, config.model, **options, **shown)
-    except TypeError as error:
-        raise ValueError(f"{arguments.config}: {error}") from error
     _write(table, out, arguments.config, arguments.quick)
     print(_readable(table).to_string(index=False))
     print(f"wrote {out / 'comparison.md'}, .csv and .png, and {out / 'history.csv'}")
@@ -82,17 +83,27 @@ def _run(arguments: argparse.Namespace) -> None:
         raise ValueError("no run has draws; the column status of the table says why")
 
 
+@contextlib.contextmanager
+def _about(config: Path) -> Iterator[None]:
+    """A value of the wrong type is an error of the file."""
+    try:
+        yield
+    except TypeError as error:
+        raise ValueError(f"{config}: {error}") from error
+
+
 def _quicker(options: dict[str, Any]) -> dict[str, Any]:
     """A twentieth of the budget, the first seed."""
+    from sgmcmc import checks
     from sgmcmc.comparison.budget import read_budget
+    from sgmcmc.comparison.compare import read_seeds
 
-    chains = options.get("chains", 4)
+    chains = checks.integer("chains", options.get("chains", 4), 1)
     whole = read_budget(options.get("budget", 100_000), chains)
     budget: Any = f"{whole.seconds / _QUICK} s" if whole.seconds is not None else None
     if whole.gradients is not None:
         budget = max(whole.gradients // _QUICK, 100 * chains)
-    seeds = options.get("seeds", 1)
-    return options | {"budget": budget, "seeds": [seeds[0]] if isinstance(seeds, list) and seeds else 1}
+    return options | {"budget": budget, "seeds": read_seeds(options.get("seeds", 1))[:1]}
 
 
 def _readable(table: Any) -> Any:

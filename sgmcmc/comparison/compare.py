@@ -23,7 +23,7 @@ from sgmcmc.samplers import Sampler
 if TYPE_CHECKING:
     from sgmcmc.comparison.table import Comparison
 
-__all__ = ["compare"]
+__all__ = ["compare", "read_seeds"]
 
 
 def compare(
@@ -70,7 +70,7 @@ def compare(
     Returns a DataFrame with a row per sampler and seed; ``.plot()`` draws accuracy against time, ``.traces`` has the draws.
     A sampler that diverges has a row that says so. Ctrl-C ends the runs and returns what there is.
     """
-    tasks = [Task(name, sampler, seed) for name, sampler in _samplers(samplers).items() for seed in _seeds(seeds)]
+    tasks = [Task(name, sampler, seed) for name, sampler in _samplers(samplers).items() for seed in read_seeds(seeds)]
     chains, dim = checks.integer("chains", chains, 1), dim_of(model)
     temperature = checks.number("temperature", temperature, 0.0, 1e300, open_low=True)
     truth, known_modes = read_reference(reference, model, dim, temperature), read_modes(modes, model, dim, temperature)
@@ -93,18 +93,23 @@ def compare(
 
 def _samplers(samplers: Any) -> dict[str, Sampler]:
     if not isinstance(samplers, Mapping) or len(samplers) == 0:
-        raise TypeError(f'samplers={samplers!r} is not a dictionary of samplers; give {{"SGNHT": sg.SGNHT(0.1), …}}')
+        raise TypeError(
+            f'samplers={checks.show(samplers)} is not a dictionary of samplers; give {{"SGNHT": sg.SGNHT(0.1), …}}'
+        )
     for name, sampler in samplers.items():
         if not isinstance(name, str) or not isinstance(sampler, Sampler):
-            raise TypeError(f"samplers[{name!r}]={sampler!r} is not a Sampler with a text for its name")
+            raise TypeError(
+                f"samplers[{checks.show(name)}]={checks.show(sampler)} is not a Sampler with a text for its name"
+            )
     return dict(samplers)
 
 
-def _seeds(seeds: Any) -> list[int]:
+def read_seeds(seeds: Any) -> list[int]:
+    """The seeds, of a list of them or of their number."""
     if isinstance(seeds, Sequence) and not isinstance(seeds, str):
         chosen = [checks.integer("seeds", s, 0, 2**64 - 1) for s in seeds]
         if len(chosen) == 0 or len(set(chosen)) < len(chosen):
-            raise ValueError(f"seeds={seeds!r} must be different numbers, at least one")
+            raise ValueError(f"seeds={checks.show(seeds)} must be different numbers, at least one")
         return chosen
     return list(range(checks.integer("seeds", seeds, 1, 10_000)))
 

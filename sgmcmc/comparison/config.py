@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sgmcmc import datasets, models, presets, priors
+import sgmcmc.datasets as datasets
+import sgmcmc.models as models
+import sgmcmc.priors as priors
+from sgmcmc import presets
 from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace
 

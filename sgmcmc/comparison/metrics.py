@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sgmcmc.checks import show
 from sgmcmc.comparison.measures import Points, errors, ksd_of_prefixes, points_of, worth
 from sgmcmc.comparison.modes import Modes, visits
 from sgmcmc.comparison.reference import Reference
@@ -44,7 +45,9 @@ def choose_metrics(metrics: Any, reference: Any, modes: Modes | None) -> tuple[l
     if metrics is None:
         return [m for m in METRICS if m not in missing], {}
     if isinstance(metrics, str) or not isinstance(metrics, Sequence):
-        raise TypeError(f"metrics={metrics!r} is not a list; give names ({', '.join(METRICS)}) or functions of a trace")
+        raise TypeError(
+            f"metrics={show(metrics)} is not a list; give names ({', '.join(METRICS)}) or functions of a trace"
+        )
     own = {getattr(m, "__name__", repr(m)): m for m in metrics if callable(m)}
     names = [m for m in metrics if not callable(m)]
     for name in names:

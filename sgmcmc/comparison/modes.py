@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from sgmcmc import checks
 from sgmcmc.comparison.reference import wells_at
-from sgmcmc.models import FiveWell, GaussianMixture
+from sgmcmc.models.five_well import FiveWell
+from sgmcmc.models.mixture import GaussianMixture
 
 __all__ = ["Modes", "read_modes", "visits"]
 

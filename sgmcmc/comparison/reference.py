@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
-from sgmcmc.models import FiveWell, Gaussian, GaussianMixture, LinearRegression
+from sgmcmc.models.five_well import FiveWell
+from sgmcmc.models.gaussian import Gaussian
+from sgmcmc.models.linear import LinearRegression
+from sgmcmc.models.mixture import GaussianMixture
 from sgmcmc.potentials import add_energy
 from sgmcmc.trace import Trace
 

@@ -49,6 +49,11 @@ def open_run(tasks: Sequence[Opener], threads: int, end: float) -> list[int]:
                     waiting.append(i)
 
         _together(work, min(threads, len(tasks)))
+        if (
+            pressed
+        ):  # also if the time was up before some had their turn, as it is where other processes hold up this one
+            for i, task in enumerate(tasks):
+                steps[i] += task.chunk() if steps[i] == 0 and task.steps_left > 0 else 0
     return steps
 
 

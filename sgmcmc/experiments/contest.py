@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sgmcmc import datasets, kernels
+import sgmcmc.datasets as datasets
+from sgmcmc import kernels
 from sgmcmc.experiments import kept, loop, recurrent
 from sgmcmc.experiments.harness import Contestant, Setting, run_tasks, screen
 from sgmcmc.experiments.recurrent import Plan, run_epochs

@@ -45,7 +45,7 @@ def coefficient_names(X: Any, names: Sequence[str] | None, intercept: bool) -> t
         names = list(columns)
     count = np.shape(X)[1] if np.ndim(X) == 2 else 0
     if isinstance(names, str) or len(names) != count or not all(isinstance(n, str) and n.strip() for n in names):
-        raise ValueError(f"names={names!r} does not name the columns of X; give {count} text(s), one for each")
+        raise ValueError(f"names={show(names)} does not name the columns of X; give {count} text(s), one for each")
     found = ("intercept", *names) if intercept else tuple(names)
     if len(set(found)) < len(found):
         twice = next(n for n in found if found.count(n) > 1)

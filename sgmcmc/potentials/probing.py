@@ -1,6 +1,6 @@
-"""A first look at a user's gradient function: which form it has, and whether one call of it makes sense.
+"""A first look at a user's gradient function: which form it has, whether one call makes sense, whether its rows add up.
 
-Only forms and shapes are judged. A gradient that is infinite at θ = 0, or cannot be computed there, is no error.
+A gradient that is infinite at some θ, or cannot be computed there, is no error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sgmcmc.checks import any_array, show
 
-__all__ = ["as_gradient", "check_energy_form", "fills_out", "probe"]
+__all__ = ["as_gradient", "check_additivity", "check_energy_form", "fills_out", "probe"]
 
 _FORMS = {
     True: ((3, "(theta, data, rows)"), (4, "(theta, data, rows, out)")),
@@ -26,6 +26,7 @@ _FORMS = {
 _SHAPE_WORDS = ("broadcast", "aligned", "mismatch")  # of NumPy's messages about shapes that do not fit
 _PROBE_DIM = 10_000  # beyond this a compiled function's loops would take seconds as plain Python
 _PROBE_ROOM = 10**8  # beyond this one look takes gigabytes
+_ROUNDING = 1e-3  # of the largest coordinate; a function may compute in single precision, and a mean is off by a half
 
 
 def fills_out(function: Callable[..., Any], with_data: bool) -> bool:
@@ -90,6 +91,56 @@ def probe(function: Callable[..., Any], fills: bool, dim: int, data: Any, n_rows
         raise
     if not fills:
         as_gradient(result, dim)
+
+
+def check_additivity(function: Callable[..., Any], fills: bool, dim: int, data: Any, n_rows: int) -> None:
+    """ValueError for a gradient over two rows that is not the sum of those over each; nothing where that cannot be told.
+
+    A mean in place of the sum makes draws too wide, by √n for a batch of n; a function that ignores `rows` makes them too
+    narrow. Neither shows in finite differences, if the energy has the same fault.
+    """
+    compiled = isinstance(function, Dispatcher)
+    if n_rows < 2 or dim > (_PROBE_DIM if compiled else _PROBE_ROOM):
+        return
+    callee = _plain(function, {}) if compiled else function
+    random = np.random.default_rng(0).normal(0.0, 0.5, dim)
+    for theta in (0.2 * random, 0.1 + abs(random), np.zeros(dim)):  # the second may be where the first is out of bounds
+        try:
+            found = [_sum_over(callee, fills, theta, data, rows) for rows in ([0, n_rows - 1], [0], [n_rows - 1])]
+        except Exception:  # as above: it may not be defined here
+            continue
+        largest = max(abs(part).max() for part in found)
+        if np.isfinite(largest) and largest > 0.0:
+            _refuse_other_sums(found, largest, n_rows)
+            return
+
+
+def _sum_over(callee: Any, fills: bool, theta: NDArray[Any], data: Any, rows: list[int]) -> NDArray[np.float64]:
+    out = np.zeros(theta.size)
+    arguments = (theta.copy(), data, np.array(rows, np.int64), *((out,) if fills else ()))
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = callee(*arguments)
+    return out if fills else np.asarray(as_gradient(result, theta.size), np.float64)
+
+
+def _refuse_other_sums(found: list[NDArray[np.float64]], largest: float, n_rows: int) -> None:
+    both, first, last = found
+    gap = abs(both - (first + last))
+    worst = int(gap.argmax())
+    if gap[worst] <= _ROUNDING * largest:
+        return
+    told = (
+        f"gradient[{worst}] over rows 0 and {n_rows - 1} is {both[worst]:.6g}, over each alone {first[worst]:.6g} and "
+        f"{last[worst]:.6g}; the first must be the sum of the others: "
+    )
+    same = np.array_equal(both, first) and np.array_equal(both, last)
+    remedy = (
+        "it ignores rows, or is a mean; return the sum over rows"
+        if same
+        else "return the sum over rows, not the mean, and leave the prior to prior="
+    )
+    raise ValueError(f"{told}{remedy}; or say additive=False")
 
 
 def as_gradient(result: Any, dim: int) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import ArrayLike, NDArray
 
-from sgmcmc.checks import any_array, integer, is_mapped, mapped_floats, show
+from sgmcmc.checks import integer, show
 from sgmcmc.dispatch import implements
 from sgmcmc.kernels import fingerprint, kernel
 from sgmcmc.parameters import Layout, Parameters
@@ -26,7 +27,8 @@ from sgmcmc.potentials.contract import (
     weigh,
 )
 from sgmcmc.potentials.model import Model
-from sgmcmc.potentials.probing import as_gradient, check_energy_form, fills_out, probe
+from sgmcmc.potentials.probing import as_gradient, check_additivity, check_energy_form, fills_out, probe
+from sgmcmc.potentials.user_data import as_arrays, count_rows
 from sgmcmc.priors import Flat, require_prior
 
 __all__ = ["Potential", "PythonPotential", "is_ours"]
@@ -49,7 +51,10 @@ class Potential(Model):
     data: an array, or a tuple of arrays and numbers; handed to the function as it is, floats in the dtype of the run.
     prior: one of sgmcmc.priors, or your own; None for no prior.
     energy: ``(theta, data, rows)`` or ``(theta)``, returns Σ −log p(y_i | θ); for ``energy`` and ``check_gradient`` only.
-    n_rows: how many rows the data have; None for the length of the first array.
+    n_rows: how many rows the data have; None for the length of the arrays, which must then be the same.
+    additive: True has the function tried with two rows and with each of them, and refuses one whose sums do not add up (a mean
+        in place of the sum, a function that ignores `rows`). False leaves that out, for a gradient that is random or, on
+        purpose, no sum over rows; ``(N/n)`` times what it returns is then taken for an estimate of the whole.
     """
 
     __slots__ = ()
@@ -64,6 +69,7 @@ class Potential(Model):
         energy: Callable[..., Any] | None = None,
         n_rows: int | None = None,
         parameters: Parameters | None = None,
+        additive: bool = True,
     ) -> Any:
         layout = _layout(dim, parameters)
         dim = layout.dim
@@ -71,9 +77,13 @@ class Potential(Model):
         if energy is not None:
             check_energy_form(energy, data is not None)
         compiled = isinstance(gradient, Dispatcher)
-        data = _arrays(data) if compiled and data is not None else data
-        n_rows = _count_rows(data, n_rows)
+        if not isinstance(additive, bool | np.bool_):
+            raise TypeError(f"additive={show(additive)} is neither True nor False")
+        data = as_arrays(data) if compiled and data is not None else data
+        n_rows = count_rows(data, n_rows)
         probe(gradient, fills, dim, data, n_rows)
+        if additive:
+            check_additivity(gradient, fills, dim, data, n_rows)
         prior = Flat() if prior is None else require_prior(prior)
         if not compiled:
             return PythonPotential._build(gradient, fills, dim, data, prior, energy, n_rows, layout)
@@ -235,20 +245,28 @@ def _class_for(gradient: Any, fills: bool, base: Any) -> Any:
     content = fingerprint(gradient) + repr((sorted(gradient.targetoptions.items()), fills, base._fields)).encode()
     name = f"Potential_{hashlib.sha256(content).hexdigest()[:24]}"
     home = sys.modules[__package__]
-    if not hasattr(home, name):
-        scope = {"__module__": __package__, "gradient_function": staticmethod(gradient), "_fills": fills}
-        scope |= {"__repr__": Potential._repr, "__reduce__": _reduce}
-        cls = type(name, (base, Potential), scope)
-        adapter = ADAPTERS[base is _DataFields, fills](gradient)
-        adapter.__module__ = gradient.py_func.__module__  # the user's code, so kernels fingerprint it as such
-        implements(add_gradient, cls, allocates=True)(adapter)
-        if fills:
-            within = (filled_within if base is _DataFields else filled_free_within)(gradient)
-            within.__module__ = gradient.py_func.__module__
-            implements(add_gradient_within, cls, allocates=True)(within)
-            implements(scratch_size, cls)(_dim_of)
-        setattr(home, name, cls)
+    with _MAKING:
+        if not hasattr(home, name):
+            setattr(home, name, _new_class(name, gradient, fills, base))
     return getattr(home, name)
+
+
+_MAKING = threading.Lock()  # two threads with equal functions must find the same class: pickles know it by its name
+
+
+def _new_class(name: str, gradient: Any, fills: bool, base: Any) -> Any:
+    scope = {"__module__": __package__, "gradient_function": staticmethod(gradient), "_fills": fills}
+    scope |= {"__repr__": Potential._repr, "__reduce__": _reduce}
+    cls = type(name, (base, Potential), scope)
+    adapter = ADAPTERS[base is _DataFields, fills](gradient)
+    adapter.__module__ = gradient.py_func.__module__  # the user's code, so kernels fingerprint it as such
+    implements(add_gradient, cls, allocates=True)(adapter)
+    if fills:
+        within = (filled_within if base is _DataFields else filled_free_within)(gradient)
+        within.__module__ = gradient.py_func.__module__
+        implements(add_gradient_within, cls, allocates=True)(within)
+        implements(scratch_size, cls)(_dim_of)
+    return cls
 
 
 def _dim_of(model: Any) -> int:
@@ -258,40 +276,3 @@ def _dim_of(model: Any) -> int:
 def _reduce(self: Any) -> Any:
     gradient, energy = self._functions()
     return _restore, (gradient, self._fills, energy, tuple(self), getattr(self, "_layout", None))
-
-
-# ------------------------------------------------------------------------------------------------------------ the data
-
-
-def _arrays(data: Any) -> Any:
-    """The data with floats in float64 and memory in C order, as the kernels want them; whole numbers stay whole."""
-    if not isinstance(data, tuple):
-        return _array("data", data)
-    parts = [_array(f"data[{i}]", part) for i, part in enumerate(data)]
-    return data._make(parts) if hasattr(data, "_make") else tuple(parts)
-
-
-def _array(name: str, value: Any) -> Any:
-    array = any_array(name, None if isinstance(value, list | tuple | dict | str) else value)
-    if array.dtype.kind not in "fiub":
-        raise TypeError(
-            f"{name} is a {type(value).__name__}; give an array of numbers, or a tuple of arrays and numbers"
-        )
-    if array.ndim == 0:
-        return array.item()
-    if is_mapped(value):
-        return mapped_floats(name, value) if array.dtype.kind == "f" else np.asarray(value)
-    return np.ascontiguousarray(array, dtype=np.float64 if array.dtype.kind == "f" else array.dtype)
-
-
-def _count_rows(data: Any, n_rows: int | None) -> int:
-    if data is None:
-        if n_rows is not None:
-            raise ValueError(f"n_rows={show(n_rows)} was given without data; leave n_rows=None")
-        return 0
-    if n_rows is not None:
-        return integer("n_rows", n_rows, 1)
-    for part in data if isinstance(data, tuple) else (data,):
-        if np.ndim(part) > 0 and len(part) > 0:
-            return len(part)
-    raise ValueError("data holds no array with rows; give at least one, or n_rows")

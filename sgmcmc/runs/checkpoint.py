@@ -43,9 +43,16 @@ class Saved(NamedTuple):
         return int(self.header["identity"]["seed"])
 
 
-def draws_beside(path: Path) -> Path:
-    """Where the draws of a run with this checkpoint are, if no other place is given."""
-    return path.with_name(f"{path.stem}.draws.npy")
+def draws_beside(path: Path, saved: Saved | None = None) -> Path:
+    """Where the draws of a run with this checkpoint are, if no other place is given.
+
+    The name is made of the whole name of the checkpoint: ``lr0.001`` and ``lr0.002`` have the same stem. Older versions took
+    the stem, and their checkpoints do not say where the draws are; draws that are there already stay there.
+    """
+    own, old = path.with_name(f"{path.name}.draws.npy"), path.with_name(f"{path.stem}.draws.npy")
+    if saved is None or not np.any(saved.arrays.get("draw_counts", 0)):
+        return own
+    return old if saved.header.get("draws", old.name) == old.name else own
 
 
 def load(path: Path) -> Saved:
@@ -86,6 +93,7 @@ class Checkpoint:
         if self.file is not None:
             self.file.flush()
         header = {"format": FORMAT, "version": VERSION, "identity": self.known, "versions": versions()}
+        header["draws"] = None if self.file is None else self.file.path.name
         archive.write(self.path, header, _arrays(self.chains, self.file))
         self.last = time.monotonic()
         self.took, self.saves = self.last - begin, self.saves + 1

@@ -190,6 +190,10 @@ def as_place(checkpoint: Any, every: Any, resume: Any, out: Any, executor: Any, 
         raise TypeError(f"resume={checks.show(resume)} is neither True nor False")
     if resume and checkpoint is None:
         raise ValueError("resume=True was given without a checkpoint; give checkpoint='run.npz', or leave resume out")
+    if paths["out"] is not None and paths["out"] == paths["checkpoint"]:
+        raise ValueError(
+            f"out={checks.show(out)} and checkpoint={checks.show(checkpoint)} are the same file; give each a name of its own"
+        )
     if paths["out"] is not None and isinstance(keep, str):
         raise ValueError(
             f"out={checks.show(out)} was given, but keep={checks.show(keep)} keeps no draws; leave out= or keep= out"
@@ -209,11 +213,13 @@ def _path(name: str, value: Any) -> Path | None:
         return None
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name}={checks.show(value)} is not the name of a file; give a text or a path")
-    path = Path(os.fspath(value)).absolute()
+    path = Path(os.path.realpath(value))  # of a link its target: a lock, and a comparison of two, mean that
     if name == "out" and path.suffix != ".npy":
         raise ValueError(f"out={checks.show(value)} will hold an array for np.load; give a name that ends in .npy")
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"{name}={checks.show(value)} is in a folder that is not there; make {path.parent} first"
         )
+    if path.exists() and not path.is_file():  # to open a pipe waits for another process
+        raise ValueError(f"{name}='{path}' is not a regular file; give the name of a file")
     return path

@@ -35,10 +35,19 @@ class DrawFile:
         self.sums = np.zeros(shape[0], np.uint32)
         self._header = _header(shape, self.dtype)
 
+    def refuse_existing(self) -> None:
+        """FileExistsError if there is a file of this name: a run writes into no file that it did not make."""
+        if os.path.lexists(self.path):
+            raise FileExistsError(f"the file of draws '{self.path}' exists; delete it, or choose another name")
+
     def create(self) -> None:
         """A file of the full size, without rows; on most systems it takes up no room before they come."""
+        self.refuse_existing()
+        self._make("x+b")
+
+    def _make(self, mode: str) -> None:
         try:
-            file = self._file = open(self.path, "w+b", buffering=0)  # noqa: SIM115  closed by `close`
+            file = self._file = io.FileIO(self.path, mode)  # closed by `close`
             file.write(self._header)
             file.truncate(self._offset(self.shape[0], 0))
         except OSError as error:
@@ -48,19 +57,33 @@ class DrawFile:
 
     def reopen(self, counts: NDArray[Any], sums: NDArray[Any]) -> None:
         """Go on with a file in which so many rows of every chain have these checksums; ValueError if they have not."""
-        if counts.max(initial=0) == 0:
-            self.create()  # a run that was ended before its first rows
+        if counts.max(initial=0) == 0:  # a run that was ended before its first rows, or before it had made the file
+            if os.path.lexists(self.path):
+                self._refuse_foreign()
+            self._make("w+b")
             return
         try:
             file = self._file = open(self.path, "r+b", buffering=0)  # noqa: SIM115
         except FileNotFoundError as error:
             raise ValueError(f"{self.path} is gone, and with it the draws of the checkpoint") from error
         if file.read(len(self._header)) != self._header:
-            raise ValueError(f"{self.path} is not the file of {self.dtype} draws of shape {self.shape} that it was")
+            raise self._foreign()
         for place, (count, crc) in enumerate(zip(counts, sums, strict=True)):
             if self._checksum(place, int(count)) != crc:
                 raise ValueError(f"{self.path} does not hold the {count} draws of chain {place} that were saved")
         self.counts, self.sums = counts.astype(np.int64), sums.astype(np.uint32)
+
+    def _refuse_foreign(self) -> None:
+        """ValueError for a file that `create` did not make, be it in part."""
+        if not self.path.is_file():
+            raise self._foreign()
+        with open(self.path, "rb") as file:
+            found = file.read(len(self._header))
+        if not self._header.startswith(found):
+            raise self._foreign()
+
+    def _foreign(self) -> ValueError:
+        return ValueError(f"{self.path} is not the file of {self.dtype} draws of shape {self.shape} that it was")
 
     def _offset(self, place: int, first: int) -> int:
         return len(self._header) + (place * self.shape[1] + first) * self.shape[2] * int(self.dtype.itemsize)

@@ -17,6 +17,7 @@ from sgmcmc.runs.checkpoint import Checkpoint, Saved, draws_beside, restore
 from sgmcmc.runs.door import Place
 from sgmcmc.runs.drawfile import DrawFile
 from sgmcmc.runs.identity import identity
+from sgmcmc.runs.lock import Lock
 from sgmcmc.runs.settings import Settings
 
 __all__ = ["Keeping", "open_keeping"]
@@ -69,20 +70,20 @@ def open_keeping(
         for chain in chains:
             chain.tally = Tally(np.zeros(settings.dim), np.zeros(settings.dim))
     shape, numbers = (len(chains), settings.draws, keep.size), [c.number for c in chains]
-    file = _file(place, keep, shape, numbers)
+    file = _file(place, keep, shape, numbers, saved)
     checkpoint = None
     if place.checkpoint is not None:
         known = identity(settings, seed, keep, chains)
         checkpoint = Checkpoint(place.checkpoint, place.every, known, chains, file)
-    try:
+    with contextlib.ExitStack() as stack:
+        if file is not None:
+            stack.enter_context(Lock(file.path, "the file of draws "))
+            stack.callback(file.close)
         _begin(settings, chains, file, checkpoint, saved)
         sink = InMemory(_memory(shape, keep.dtype), numbers) if file is None else file
         direct = type(keep) is Keep and file is None and place.executor is None
         recorder = None if direct else Recorder(keep, sink)
         yield Keeping(settings, place, keep, chains, sink, recorder, file, checkpoint)
-    finally:
-        if file is not None:
-            file.close()
 
 
 def _memory(shape: tuple[int, int, int], kind: Any) -> NDArray[Any]:
@@ -98,11 +99,13 @@ def _memory(shape: tuple[int, int, int], kind: Any) -> NDArray[Any]:
         ) from error
 
 
-def _file(place: Place, keep: Keep, shape: tuple[int, int, int], numbers: list[int]) -> DrawFile | None:
-    if keep.size == 0 or (place.out is None and place.checkpoint is None):
-        return None
-    path = place.out if place.out is not None else draws_beside(place.checkpoint)  # type: ignore[arg-type]
-    return DrawFile(path, shape, keep.dtype, numbers)
+def _file(
+    place: Place, keep: Keep, shape: tuple[int, int, int], numbers: list[int], saved: Saved | None
+) -> DrawFile | None:
+    path = place.out
+    if path is None and place.checkpoint is not None:
+        path = draws_beside(place.checkpoint, saved)
+    return None if path is None or keep.size == 0 else DrawFile(path, shape, keep.dtype, numbers)
 
 
 def _begin(
@@ -112,6 +115,8 @@ def _begin(
     if saved is not None and checkpoint is not None:
         restore(saved, checkpoint.known, chains, settings.plan, file)
         return
+    if file is not None:
+        file.refuse_existing()
     if checkpoint is not None:
         checkpoint.save_or_fail()
     if file is not None:

@@ -7,9 +7,11 @@ which knows it from then on by its digest.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import logging
+import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -55,22 +57,41 @@ class Failure(NamedTuple):
 
 # ---- there --------------------------------------------------------------------------------------------------------------
 
-_known: OrderedDict[str, tuple[crew.Job, Keep]] = OrderedDict()  # what this worker has been told; the last two runs
+
+class Known(NamedTuple):
+    """A run that this worker has been told of; its threads share the model."""
+
+    job: crew.Job
+    keep: Keep
+    turn: contextlib.AbstractContextManager[Any]  # a Python gradient is called by one thread at a time, as it is here
+
+
+_known: OrderedDict[str, Known] = OrderedDict()  # the last two runs
+_telling = threading.Lock()
 
 
 def run_there(digest: str, content: bytes | None, seed: int, parcels: list[dict[str, Any]], count: int) -> Any:
-    """What a worker does: `count` steps of some chains."""
-    if digest not in _known:
-        if content is None:
-            return Unknown()
-        while len(_known) > 1:
-            _known.popitem(last=False)
-        settings, keep = unpack(content)
-        _known[digest] = settings.job(None), keep
+    """What a worker does: `count` steps of some chains. A worker may have several threads that do it at once."""
+    with _telling:
+        known = _known.get(digest)
+        if known is None:
+            if content is None:
+                return Unknown()
+            known = _learn(digest, content)
     try:
-        return _run_chains(*_known[digest], seed, parcels, count)
+        with known.turn:
+            return _run_chains(known.job, known.keep, seed, parcels, count)
     except Exception as error:
         return Failure(error)
+
+
+def _learn(digest: str, content: bytes) -> Known:
+    while len(_known) > 1:
+        _known.popitem(last=False)
+    settings, keep = unpack(content)
+    turn = threading.Lock() if settings.interpreted else contextlib.nullcontext()
+    _known[digest] = Known(settings.job(None), keep, turn)
+    return _known[digest]
 
 
 def _run_chains(job: crew.Job, keep: Keep, seed: int, parcels: list[dict[str, Any]], count: int) -> Reply:

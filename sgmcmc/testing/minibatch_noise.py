@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.integrators import Euler, Noise
-from sgmcmc.models import LinearRegression
+from sgmcmc.models.linear import LinearRegression
 from sgmcmc.priors import Gaussian
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing.report import Finding
