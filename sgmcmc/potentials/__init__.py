@@ -27,7 +27,7 @@ from sgmcmc.potentials.contract import (
 from sgmcmc.potentials.cooperation import part_of_sum, sum_over_rows, sums_per_row, to_errors
 from sgmcmc.potentials.finite_differences import check_gradient
 from sgmcmc.potentials.model import Model
-from sgmcmc.potentials.wrapped import Potential, PythonPotential, is_ours
+from sgmcmc.potentials.wrapped import Potential, PythonPotential, has_own_noise, is_ours
 
 __all__ = [
     "Model",
@@ -48,6 +48,7 @@ __all__ = [
     "full_energy",
     "full_gradient",
     "gradient_of",
+    "has_own_noise",
     "is_ours",
     "laid_out",
     "part_of_sum",

@@ -86,7 +86,7 @@ class Potential(Model):
             check_additivity(gradient, fills, dim, data, n_rows)
         prior = Flat() if prior is None else require_prior(prior)
         if not compiled:
-            return PythonPotential._build(gradient, fills, dim, data, prior, energy, n_rows, layout)
+            return PythonPotential._build(gradient, fills, dim, data, prior, energy, n_rows, layout, bool(additive))
         fields = (prior, dim) if data is None else (prior, dim, data, n_rows)
         return _restore(gradient, fills, energy, fields, layout)
 
@@ -140,13 +140,23 @@ class PythonPotential(Potential):
     energy_function: Callable[..., Any] | None
     _fills: bool
     _layout: Layout | None = None
+    additive: bool = True  # whether the sum over rows is made of the sums over parts of them
 
     @classmethod
     def _build(
-        cls, gradient: Any, fills: bool, dim: int, data: Any, prior: Any, energy: Any, n_rows: int, layout: Any = None
+        cls,
+        gradient: Any,
+        fills: bool,
+        dim: int,
+        data: Any,
+        prior: Any,
+        energy: Any,
+        n_rows: int,
+        layout: Any = None,
+        additive: bool = True,
     ) -> Any:
         self = object.__new__(cls)
-        self._layout = layout
+        self._layout, self.additive = layout, additive
         self.gradient_function, self.energy_function, self._fills = gradient, energy, fills
         self.dim, self.data, self.prior, self.n_rows = dim, data, prior, n_rows
         return self
@@ -189,8 +199,29 @@ class PythonPotential(Potential):
             self.energy_function,
             self.n_rows,
             self._layout,
+            self.additive,
         )
         return PythonPotential._build, state
+
+
+def has_own_noise(model: Any) -> bool:
+    """Whether a gradient in Python fluctuates by itself, called twice with the same arguments, or is no sum over its rows.
+
+    The variance of such noise cannot be measured on halves of a batch. (A compiled function is taken at its word.)
+    """
+    if not isinstance(model, PythonPotential):
+        return False
+    theta, rows = np.full(model.dim, 0.1), np.arange(min(2, model.n_rows))
+    twice = []
+    for _ in range(2):
+        out = np.zeros(model.dim)
+        try:
+            with np.errstate(all="ignore"):
+                model.gradient_sum(theta.copy(), rows, out)
+        except Exception:  # it may not be defined here; if it is wrong, the run says so
+            return not model.additive
+        twice.append(out)
+    return not model.additive or not np.array_equal(*twice, equal_nan=True)
 
 
 def is_ours(model: Any) -> bool:

@@ -23,6 +23,7 @@ from sgmcmc.integrators import State
 from sgmcmc.runs.collect import versions
 from sgmcmc.runs.drawfile import DrawFile
 from sgmcmc.runs.identity import difference
+from sgmcmc.runs.older import with_variance
 
 __all__ = ["Checkpoint", "Saved", "draws_beside", "load", "restore"]
 
@@ -124,7 +125,12 @@ def _terms(chain: Chain, like: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def restore(saved: Saved, known: dict[str, str], chains: list[Chain], plan: Plan, file: DrawFile | None) -> None:
     """Put chains that stand at their start where they were; ValueError if these are not the chains of the checkpoint."""
-    other = difference(saved.header["identity"], known)
+    arrays, there = saved.arrays, dict(saved.header["identity"])
+    if "variance" not in arrays:  # of an older version, whose digest of the start is of other arrays
+        numbers = (float(known[f"sampler.{name}"]) for name in ("sigma_p", "temperature"))
+        arrays = with_variance(arrays, *numbers, float(known.get("sampler.thermostat.adaptive", 0.0)) > 0.0)
+        there["init"] = known["init"]
+    other = difference(there, known)
     if other is not None:
         raise ValueError(
             f"checkpoint='{saved.path}' belongs to another run: {other}; give what it had, or another file"
@@ -134,7 +140,7 @@ def restore(saved: Saved, known: dict[str, str], chains: list[Chain], plan: Plan
             "%s was written by %s: later draws may differ in the last digits", saved.path, saved.header.get("versions")
         )
     try:
-        _restore(saved.arrays, chains, plan)
+        _restore(arrays, chains, plan)
         if file is not None:
             counts, sums = saved.arrays["draw_counts"], saved.arrays["draw_sums"]
             _check_counts(counts, chains, plan)

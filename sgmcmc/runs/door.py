@@ -17,7 +17,7 @@ from sgmcmc.engines.cuda_state import choose_device
 from sgmcmc.engines.recording import Keep, KeepFunction, KeepMoments
 from sgmcmc.minibatch import as_minibatch
 from sgmcmc.parameters import Layout, layout_of_model
-from sgmcmc.potentials import PythonPotential, check_model, dim_of, rows_of
+from sgmcmc.potentials import PythonPotential, check_model, dim_of, has_own_noise, rows_of
 from sgmcmc.runs.settings import Settings
 from sgmcmc.runs.starts import last_step
 from sgmcmc.samplers import Sampler, precision
@@ -57,6 +57,7 @@ def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> S
         device=chosen,
         why=why,
         cores=usable_cores() if given["threads"] is None else checks.integer("threads", given["threads"], 1),
+        inferred=sampler.wants_variance and has_own_noise(model),
     )
     _check_chains(settings)
     settings.plan.step_sizes(settings.first, 1, settings.dtype)  # a user's function: better refused here

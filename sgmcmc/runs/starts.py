@@ -14,6 +14,7 @@ from sgmcmc.engines.crew import Chain
 from sgmcmc.engines.herd import Herd, Herded
 from sgmcmc.integrators import State
 from sgmcmc.rng import stream
+from sgmcmc.runs.older import with_variance
 from sgmcmc.runs.settings import Settings
 from sgmcmc.trace import Trace
 
@@ -62,7 +63,8 @@ def _cloud(seed: int, chains: int, dim: int) -> NDArray[np.float64]:
 
 def last_step(trace: Trace) -> int:
     """The step that a run goes on with after this trace."""
-    missing = [name for name in (*State._fields, "step", "before") if name not in trace.final]
+    names = State._fields if "center" not in trace.final else ("theta", "p", "xi", "pending")
+    missing = [name for name in (*names, "step", "before") if name not in trace.final]
     if missing:
         raise ValueError(f"init is a trace without {missing[0]!r} in its final state; give one that sample returned")
     steps, before = (np.asarray(trace.final[name]) for name in ("step", "before"))
@@ -73,8 +75,8 @@ def last_step(trace: Trace) -> int:
     return int(steps.max())
 
 
-def _last_arrays(trace: Trace, name: str) -> NDArray[Any]:
-    array = np.asarray(trace.final[name])
+def _last_arrays(trace: Trace, final: dict[str, Any], name: str) -> NDArray[Any]:
+    array = np.asarray(final[name])
     if array.dtype.kind != "f" or array.ndim != 2 or len(array) != trace.chains or not np.isfinite(array).all():
         raise ValueError(
             f"init is a trace whose final[{name!r}] has shape {array.shape} and dtype {array.dtype}; give finite floats, a "
@@ -88,8 +90,9 @@ def _continue(settings: Settings, trace: Trace, seed: int, nowhere: NDArray[Any]
 
     After Ctrl-C they ended in different steps: those behind catch up with the furthest before anything is recorded.
     """
-    sampler, chains, dim, kind, final = settings.sampler, settings.chains, settings.dim, settings.dtype, trace.final
-    arrays = State(*(_last_arrays(trace, name) for name in State._fields))
+    sampler, chains, dim, kind = settings.sampler, settings.chains, settings.dim, settings.dtype
+    final = with_variance(trace.final, sampler.sigma_p, sampler.temperature, sampler.wants_variance)
+    arrays = State(*(_last_arrays(trace, final, name) for name in State._fields))
     n, size = arrays.theta.shape
     if n != chains or size != dim or arrays.theta.dtype != np.dtype(kind):
         raise ValueError(

@@ -1,0 +1,27 @@
+"""States that an older version wrote: they have the centre μ of ξ where there is now the variance V of the gradient noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["with_variance"]
+
+
+def with_variance(arrays: Mapping[str, Any], sigma_p: float, temperature: float, adaptive: bool) -> dict[str, Any]:
+    """The arrays of a checkpoint or of a trace's end, as they are written now.
+
+    An adaptive centre was μ = σ_p + hV/(2T), so V = 2T(μ − σ_p)/h; it was learnt, and may have been below σ_p.
+    """
+    found = dict(arrays)
+    if "variance" in found or "center" not in found:
+        return found
+    center, before = np.asarray(found.pop("center")), np.asarray(found["before"])
+    if center.ndim != 2 or before.shape != center.shape[:1]:
+        return dict(arrays)  # no state of ours; whoever reads it says so
+    with np.errstate(all="ignore"):
+        variance = 2.0 * temperature * np.maximum(center - sigma_p, 0.0) / before[:, np.newaxis]
+    found["variance"] = np.where(np.isfinite(variance) & adaptive, variance, 0.0).astype(center.dtype)
+    return found | {name: np.zeros((len(center), 0), center.dtype) for name in ("loss", "bend", "span")}
