@@ -40,6 +40,7 @@ class Buffers(NamedTuple):
     memory: Any
     origin: Any  # θ when recording began
     sums: Any  # float64: Σ p K'/d, Σ (θ − origin)·∇U/d, and how many of each
+    watch: Any  # float64, (segments, …): sums by coordinate, see sgmcmc.engines.watch
     parts: Any  # Whole, or Parts: how the sum over the rows is taken
     pieces: Any  # Whole, or Pieces: how the coordinates are gone through
 
@@ -62,12 +63,10 @@ def find_gradient(gradient, model, theta, rows, memory, parts, normals, stream, 
 
 
 @loop
-def run_steps(
-    dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, fresh, out
-):
+def run_steps(dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, phases, fresh, out):
     """The steps step, step + 1, … of one chain, `fresh` if its momenta are still to be drawn.
 
-    Steps listed in `kept` are recorded in `out`.
+    Steps listed in `kept` are recorded in `out`; `phases` says what each of them measures (sgmcmc.engines.watch).
 
     Gives back how many were finite: fewer than there are step sizes means that the chain diverged in the next one.
     """
@@ -83,7 +82,7 @@ def run_steps(
             fill_noise(dynamics, buffers.noise, min(batch, step_sizes.size - t), stream, now, 0)
         b = buffers
         find_gradient(gradient, model, theta, b.rows, b.memory, b.parts, b.gradient_noise, stream, now, b.gradient)
-        if not move_by(b.pieces, dynamics, state, b, row, stream, now, before, h, first_measured):
+        if not move_by(b.pieces, dynamics, state, b, row, stream, now, before, h, phases[t]):
             return t
         before = h
         if recorded < kept.size and kept[recorded] == now:
@@ -93,10 +92,8 @@ def run_steps(
 
 
 @kernel
-def run_chunk(
-    dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, fresh, out
-):
+def run_chunk(dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, phases, fresh, out):
     """`run_steps`, compiled."""
     return run_steps(
-        dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, fresh, out
+        dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, phases, fresh, out
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sgmcmc.engines import cpu, crew, packed, python, team
 from sgmcmc.engines.herd import set_apart
-from sgmcmc.engines.plan import Plan, make_plan
+from sgmcmc.engines.plan import Plan, make_plan, segments_for
 from sgmcmc.engines.recording import Recorder
 from sgmcmc.minibatch import FullData
 from sgmcmc.parameters import Layout
@@ -58,7 +58,9 @@ class Settings:
     @cached_property
     def plan(self) -> Plan:
         """Which steps there are, and which are kept; made once, at the door. A copy for another process does not have it."""
-        return make_plan(self.sampler.schedule, self.draws, self.warmup, self.thin, self.first)
+        return make_plan(
+            self.sampler.schedule, self.draws, self.warmup, self.thin, self.first, segments_for(self.chains)
+        )
 
     def job(self, recorder: Recorder | None) -> crew.Job:
         """What the engines want to know."""
@@ -73,6 +75,7 @@ class Settings:
             self.plan,
             kind,
             recorder,
+            self.chains,
         )
 
     def _laid_out(self, model: Any) -> Any:
