@@ -1,6 +1,6 @@
 """Temperatures of single coordinates: a mean over coordinates hides one that is far off.
 
-The run leaves the mean of (θ_j − c_j) ∂U/∂θ_j in up to 16 segments of every chain (`Trace.by_coordinate`). Their scatter gives an
+The run leaves the mean of (θ_j − c_j) ∂U/∂θ_j in up to 64 segments of every chain (`Trace.by_coordinate`). Their scatter gives an
 interval for each coordinate, of logarithms, as such means are skewed. It is widened for segments that are not independent, and
 its level is 1 − α/d, so that with d coordinates, all of them right, a run is called wrong with probability α at most.
 """
@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 TOLERANCE = 0.2  # of the temperature of a single coordinate
 FEWEST = 8  # segments of all chains together
 MANY = 32  # chains, whose means are enough by themselves
+WIDEST = 5.0  # half the length of an interval of logarithms that still says something
 SLACK = 3.0  # standard errors that are added to the correlation of neighbouring segments
 
 
@@ -49,10 +50,10 @@ def intervals(values: Array, outside: float) -> Intervals | None:
         degrees = np.maximum(1.0, np.nan_to_num(n / fewer - 1.0, nan=1.0))
         t = np.array([student_quantile(outside, d) for d in degrees])
         wide = t * np.sqrt(squares / (n - 1) * fewer / n)
-        relative = np.minimum(wide / mean, 700.0)
+        factor = np.where(wide < WIDEST * mean, np.exp(wide / mean), np.inf)  # from 0 to infinity, if that wide
         above = mean > 0.0
-        low = np.where(above, mean * np.exp(-relative), mean - wide)
-        high = np.where(above, mean * np.exp(relative), mean + wide)
+        low = np.where(above, mean / factor, mean - wide)
+        high = np.where(above, mean * factor, mean + wide)
     return Intervals(mean, low, high)
 
 
@@ -65,7 +66,7 @@ def _inflation(rest: Array, squares: Array) -> Array:
     if segments == 1:
         return np.ones(k)
     rho = (rest[:, 1:] * rest[:, :-1]).sum(axis=(0, 1)) / squares * segments / (segments - 1)
-    rho = np.clip(rho + SLACK / math.sqrt(chains * (segments - 1)), 0.0, 0.95)
+    rho = np.clip(rho + SLACK / math.sqrt(chains * (segments - 1)), 0.0, 0.999)
     return np.asarray((1.0 + rho) / (1.0 - rho))
 
 

@@ -64,7 +64,7 @@ def judged(low: float, high: float, T: float, tolerance: float) -> str:
 def longer(value: float, wide: float, T: float, tolerance: float) -> str:
     """How much longer a run must be for its interval to fit into the tolerance."""
     room = tolerance * T - abs(value - T)
-    times = math.inf if room <= 0.0 else (wide / room) ** 2
+    times = min(wide / room, 1e9) ** 2 if room > 0.0 else math.inf
     return f"run about {math.ceil(times)} times as long" if times <= 100.0 else "run much longer"
 
 

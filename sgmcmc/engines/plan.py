@@ -13,7 +13,7 @@ from sgmcmc.schedules import Constant, Cyclical, Schedule, recordable
 __all__ = ["Plan", "make_plan", "segments_for"]
 
 VALUES = 256  # of a coordinate's temperature, over all chains, that are kept apart
-MOST_SEGMENTS = 16
+MOST_SEGMENTS = 64
 ENOUGH = 4096  # steps of a chain that measure their coordinates; in longer runs every second, third, … step does
 RAREST = 8
 

@@ -98,7 +98,8 @@ def run_chunk(
         if phase == ORIGIN:
             buffers.origin[:] = theta
         elif phase >= MEASURED:
-            buffers.sums[1] += work_done(theta, buffers.origin, buffers.gradient)
+            # Floats of Python, as NumPy would warn where a sum overflows.
+            buffers.sums[1] = float(buffers.sums[1]) + float(work_done(theta, buffers.origin, buffers.gradient))
             if phase >= 0:
                 watch_step(theta, buffers.origin, buffers.gradient, buffers.watch[phase])
         place = (stream, np.int64(now), before, h)
@@ -108,7 +109,7 @@ def run_chunk(
             virial = update_once(dynamics, state, buffers.gradient, buffers.noise, NoMoments(), *place)
         before = h
         if phase >= MEASURED:
-            buffers.sums[0] += virial / theta.size
+            buffers.sums[0] = float(buffers.sums[0]) + float(virial) / theta.size
             buffers.sums[2] += 1.0
         if not is_finite(state):
             return t

@@ -55,15 +55,15 @@ def new_watch(segments: int, count: int) -> Array:
     return np.zeros((segments, 3 * count + 1))
 
 
-def temperatures_of(sums: Any, origins: Any, coordinates: NDArray[np.intp]) -> Array:
-    """The mean of (θ − c) ∂U of each coordinate, (chain, segment, coordinate), out of the sums of all chains.
+def temperatures_of(sums: Any, origins: Any) -> Array:
+    """The mean of (θ − c) ∂U of each coordinate, (chain, segment, coordinate), out of the sums and origins of all chains.
 
     c is the mean of θ over the other chains, or, if there is one chain only, over the other half of its segments: with the
     mean of the same draws the result would be too small. NaN where nothing was measured.
     """
-    count = coordinates.size
+    count = origins.shape[1]
     work, moved, slope = (sums[:, :, k * count : (k + 1) * count] for k in range(3))
-    steps, start = sums[:, :, 3 * count, None], np.asarray(origins, np.float64)[:, None, coordinates]
+    steps, start = sums[:, :, 3 * count, None], np.asarray(origins, np.float64)[:, None]
     with np.errstate(all="ignore"):
         total, n = moved + start * steps, steps
         if len(sums) > 1:

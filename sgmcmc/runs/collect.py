@@ -67,14 +67,15 @@ def _by_coordinate(alive: list[Chain], settings: Settings, plan: Plan) -> Coordi
     first = alive[0]
     if isinstance(first, Herded) and first.herd.watch is not None:
         rows = np.array([c.place for c in alive if isinstance(c, Herded)])
-        sums, origins = first.herd.watch[rows], first.herd.origins[rows]
+        sums = first.herd.watch[rows]
     else:
-        sums, origins = np.stack([c.watch for c in alive if c.watch is not None]), np.stack([c.origin for c in alive])
+        sums = np.stack([c.watch for c in alive if c.watch is not None])
     sums = sums[:, (sums[:, :, -1] > 0.0).all(axis=0)]
     if sums.shape[1] == 0:
         return None
     coordinates = watched(settings.dim, settings.chains, plan.segments)
-    return CoordinateTemperatures(coordinates, temperatures_of(sums, origins, coordinates))
+    origins = np.stack([c.origin[coordinates] for c in alive])
+    return CoordinateTemperatures(coordinates, temperatures_of(sums, origins))
 
 
 def _ends(alive: list[Chain]) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
