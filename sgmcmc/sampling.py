@@ -90,7 +90,8 @@ def sample(
     checkpoint_every : seconds between two checkpoints.
     resume : go on from the checkpoint, if there is one; the draws are those of a run that never ended.
     executor : a `concurrent.futures.Executor` whose workers run the chains; the draws are the same.
-    warn : say so, in a `RunWarning`, if the run is hot, cold, unstable or not mixed (``trace.bias_report()`` says more).
+    warn : say so, in a `RunWarning`, if the run is hot, cold (also in one coordinate), unstable, not mixed, or running away
+        (``trace.bias_report()`` says more).
 
     Ctrl-C ends the run early and returns the draws so far, of equal number for all chains; a second one ends it at once.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -42,7 +43,7 @@ def by_hand(trace, model, segments=64):
     means = x.mean(axis=1)
     center = (means.sum(axis=0) - means) / (len(x) - 1)
     work = (x - center[:, None]) * g
-    return np.stack([work[:, a:b].mean(axis=1) for a, b in zip(bounds, bounds[1:], strict=False)], axis=1)
+    return np.stack([work[:, a:b].mean(axis=1) for a, b in itertools.pairwise(bounds)], axis=1)
 
 
 def same(one, other):
@@ -54,7 +55,9 @@ def same(one, other):
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("make", "d"), [(gaussian, 3), (gaussian, 20), (in_python, 3)], ids=["packed", "loop", "python"])
+@pytest.mark.parametrize(
+    ("make", "d"), [(gaussian, 3), (gaussian, 20), (in_python, 3)], ids=["packed", "loop", "python"]
+)
 @pytest.mark.parametrize("sampler", [sg.SGLD(0.1), sg.SGNHT(0.2)], ids=["SGLD", "SGNHT"])
 def test_every_engine_measures_what_its_draws_have(make, d, sampler):
     trace = sg.sample(make(d), sampler, 100, warmup=20, chains=3, **QUIET)
@@ -156,7 +159,9 @@ def test_watched_coordinates_lie_in_the_vector_and_cover_it(dim, chains):
     assert len(set(np.diff(found))) <= 1
 
 
-@pytest.mark.parametrize("schedule", [Constant(0.1), Cyclical(0.1, 10, 0.3), Cyclical(0.1, 7, 1.0), Cyclical(0.1, 5, 0.2)])
+@pytest.mark.parametrize(
+    "schedule", [Constant(0.1), Cyclical(0.1, 10, 0.3), Cyclical(0.1, 7, 1.0), Cyclical(0.1, 5, 0.2)]
+)
 @pytest.mark.parametrize("first", [0, 9])
 @pytest.mark.parametrize("warmup", [0, 8])
 def test_only_steps_that_may_be_recorded_measure_wherever_chunks_begin(schedule, first, warmup):

@@ -3,8 +3,8 @@
 A run whose θ runs away, or that lost chains, is named whatever its length. The rest costs next to nothing: only what the run has
 measured anyway is looked at, and some of its draws. Of a healthy run it says nothing. A temperature counts as wrong when all of
 its 99.9 % interval, by the scatter between chains, is more than 10 % off, that of a single coordinate when all of an interval
-that is for all coordinates together is more than 20 % off; chains count as not mixed when split R̂ of one of the parameters looked at
-is above 1.1.
+that is for all coordinates together is more than 20 % off; chains count as not mixed when split R̂ of one of the parameters
+looked at is above 1.1.
 """
 
 from __future__ import annotations
