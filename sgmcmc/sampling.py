@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from sgmcmc import checks
 from sgmcmc.bias.again import Again
 from sgmcmc.bias.health import warn_of
+from sgmcmc.bias.runaway import falls_for_ever
 from sgmcmc.engines import crew
 from sgmcmc.minibatch import Blocks
 from sgmcmc.runs.checkpoint import load
@@ -89,7 +90,8 @@ def sample(
     checkpoint_every : seconds between two checkpoints.
     resume : go on from the checkpoint, if there is one; the draws are those of a run that never ended.
     executor : a `concurrent.futures.Executor` whose workers run the chains; the draws are the same.
-    warn : say so, in a `RunWarning`, if the run is hot, cold, unstable or not mixed (``trace.bias_report()`` says more).
+    warn : say so, in a `RunWarning`, if the run is hot, cold (also in one coordinate), unstable, not mixed, or running away
+        (``trace.bias_report()`` says more).
 
     Ctrl-C ends the run early and returns the draws so far, of equal number for all chains; a second one ends it at once.
     """
@@ -179,36 +181,39 @@ def _drive(
     tasks: Sequence[crew.Task],
     saver: crew.Saver | None,
 ) -> bool:
-    sampler = settings.sampler
-
     def diverged(chain: crew.Chain) -> None:
         if settings.on_divergence == "raise" or all(c.diverged is not None for c in chains):
-            raise _divergence(chain, sampler)
+            raise _divergence(chain, settings)
 
     if callable(progress) or not progress:
         told = progress if callable(progress) else lambda done: None
-        return _outcome(crew.run(threads, told, diverged, tasks, saver), chains, sampler)
+        return _outcome(crew.run(threads, told, diverged, tasks, saver), chains, settings)
     from tqdm.auto import tqdm  # a tenth of a second that a run without a bar does not pay
 
     total = sum(job.end - c.step for c in chains if c.diverged is None)
     label = f"{len(chains)} chain{'s' if len(chains) > 1 else ''}"
     with tqdm(total=total, unit="step", unit_scale=True, desc=label, mininterval=0.2) as bar:
         interrupted = crew.run(threads, lambda done: bar.update(done) and None, diverged, tasks, saver)
-    return _outcome(interrupted, chains, sampler)
+    return _outcome(interrupted, chains, settings)
 
 
-def _outcome(interrupted: bool, chains: list[crew.Chain], sampler: Sampler) -> bool:
+def _outcome(interrupted: bool, chains: list[crew.Chain], settings: Settings) -> bool:
     if all(c.diverged is not None for c in chains):
-        raise _divergence(chains[0], sampler)
+        raise _divergence(chains[0], settings)
     return interrupted
 
 
-def _divergence(chain: crew.Chain, sampler: Sampler) -> checks.DivergenceError:
+def _divergence(chain: crew.Chain, settings: Settings) -> checks.DivergenceError:
     step = chain.diverged if chain.diverged is not None else -1
-    h = float(sampler.schedule.step_sizes(np.array([step]))[0])
+    h = float(settings.sampler.schedule.step_sizes(np.array([step]))[0])
+    advice = (
+        f"try a step size of {h / 4:.2g}, a start nearer to the mode (init=), or a scale= that fits the posterior"
+        if not falls_for_ever(settings.model, np.random.default_rng(0).standard_normal(settings.dim))
+        else "U falls without end, so the gradient may have the wrong sign (give the gradient of -log p, not of log p), or "
+        "the posterior may be improper"
+    )
     return checks.DivergenceError(
-        f"chain {chain.number} left the finite numbers in step {step}, with step size {h:g}; try a step size of {h / 4:.2g}, "
-        "a start nearer to the mode (init=), or a scale= that fits the posterior",
+        f"chain {chain.number} left the finite numbers in step {step}, with step size {h:g}; {advice}",
         chain.number,
         step,
     )

@@ -7,10 +7,10 @@ only when it is complete, and each array in it is measured against the size of t
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sgmcmc import archive
 from sgmcmc.archive import to_json
 from sgmcmc.checks import any_array, numbers_in, show
+from sgmcmc.measured import CoordinateTemperatures, KeptMoments, as_weights
 from sgmcmc.names import Names
 from sgmcmc.parameters import Layout, Parameters
 from sgmcmc.pictures import Pictures
@@ -27,19 +28,12 @@ if TYPE_CHECKING:
 
     from sgmcmc.bias.report import BiasReport
 
-__all__ = ["KeptMoments", "Trace"]
+__all__ = ["CoordinateTemperatures", "KeptMoments", "Trace"]
 
 _FORMAT, _VERSION = "sgmcmc.trace", 1
 _ARRAYS = ("draws", "kinetic_temperature", "configurational_temperature")
 _MOMENTS = ("moments/n", "moments/mean", "moments/variance")
-
-
-class KeptMoments(NamedTuple):
-    """Moments of draws that were not kept: how many, `n` (chain,), `mean` and `variance` (chain, dim), as `np.var` has it."""
-
-    n: NDArray[np.int64]
-    mean: NDArray[np.float64]
-    variance: NDArray[np.float64]
+_BY_COORDINATE = ("by_coordinate/coordinates", "by_coordinate/values")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +44,8 @@ class Trace(Pictures):
     info: facts of the run that JSON can hold (sampler, model, seed, steps per second, versions, …).
     kinetic_temperature: E[p K'(p)] per chain, NaN without momentum; the target's temperature if all is well.
     configurational_temperature: E[θ·U'(θ)] / dim per chain; the target's temperature too.
+    by_coordinate: the same for single coordinates, in segments of the run; None where they were not measured (on GPUs).
+    weights: the step size h_t of every draw, (draw,), for averages Σ h_t f(θ_t) / Σ h_t; equal for a constant step.
     final: the arrays of the last state, by name.
     names: a name for each number in θ, ``theta[0]``, ``w[0,2]``, …, made when asked for; they follow from `parameters` if
         that is given.
@@ -69,6 +65,8 @@ class Trace(Pictures):
     model: Any = None
     moments: KeptMoments | None = None
     again: Any = None
+    weights: NDArray[np.float64] | None = None
+    by_coordinate: CoordinateTemperatures | None = None
     layout: Layout = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,8 +90,14 @@ class Trace(Pictures):
         object.__setattr__(self, "parameters", layout.shapes)
         if self.moments is not None and not all(len(m) == self.chains for m in self.moments):
             raise ValueError(f"moments are of {len(self.moments.n)} chains; draws has {self.chains}")
+        self._check_measured()
         if len(self.chain_numbers) != self.chains:
             raise ValueError(f"info['chains'] names {len(self.chain_numbers)} chains; draws has {self.chains}")
+
+    def _check_measured(self) -> None:
+        object.__setattr__(self, "weights", as_weights(self.weights, self.n_draws))
+        if self.by_coordinate is not None:
+            object.__setattr__(self, "by_coordinate", self.by_coordinate.checked(self.chains))
 
     def _read_layout(self) -> Layout:
         if self.parameters is not None:
@@ -152,11 +156,26 @@ class Trace(Pictures):
             raise ValueError(f"info['chains']={show(numbers)} are no numbers of chains; give a list of whole numbers")
         return list(numbers)
 
-    def summary(self, hdi_prob: float = 0.94) -> pd.DataFrame:
-        """Mean, sd, highest density interval, Monte Carlo error, effective sample sizes and R̂ of every parameter."""
-        from sgmcmc import diagnostics
+    def summary(self, hdi_prob: float = 0.94, weighted: bool = False) -> pd.DataFrame:
+        """Mean, sd, highest density interval, Monte Carlo error, effective sample sizes and R̂ of every parameter.
 
-        return diagnostics.summary(self.draws, self.names, hdi_prob)
+        weighted: draws count by their step size, as for decreasing steps they should; columns then say ``weighted_mean``, ….
+        """
+        from sgmcmc import diagnostics, weighting
+
+        if not weighted:
+            return diagnostics.summary(self.draws, self.names, hdi_prob)
+        return weighting.summary(self.draws, self.names, np.asarray(self.weights), hdi_prob)
+
+    def expectation(self, function: Callable[[Any], Any] | None = None, weighted: bool = True) -> Any:
+        """E[f(θ)] = Σ h_t f(θ_t) / Σ h_t over all chains: the average for steps that are not all equal (Welling and Teh 2011).
+
+        function: of one θ, a number or an array; None is θ itself, whose expectation is the mean.
+        weighted: False counts all draws alike; the two differ only where step sizes do.
+        """
+        from sgmcmc import weighting
+
+        return weighting.expectation(self.draws, np.asarray(self.weights), function, weighted)
 
     def bias_report(
         self, functions: Any = None, halving: bool | None = None, model: Any = None, progress: bool = False
@@ -211,6 +230,10 @@ class Trace(Pictures):
         arrays |= {f"final/{name}": np.asarray(value) for name, value in self.final.items()}
         if self.moments is not None:
             arrays |= {f"moments/{name}": value for name, value in self.moments._asdict().items()}
+        if self.by_coordinate is not None:
+            arrays |= dict(zip(_BY_COORDINATE, self.by_coordinate, strict=True))
+        weights = np.asarray(self.weights)
+        arrays["weights"] = weights[:1].reshape(()) if weights.size and (weights == weights[0]).all() else weights
         archive.write(target, header, arrays)
 
     @classmethod
@@ -222,7 +245,10 @@ class Trace(Pictures):
             draws, kinetic, configurational = (arrays[name] for name in _ARRAYS)
             names, declared = header["names"], header.get("parameters")
             moments = KeptMoments(*(arrays[m] for m in _MOMENTS)) if _MOMENTS[0] in arrays else None
-            return cls(draws, header["info"], kinetic, configurational, final, names, declared, moments=moments)
+            more: dict[str, Any] = {"moments": moments, "weights": arrays.get("weights")}  # older files have no weights
+            if _BY_COORDINATE[1] in arrays:
+                more["by_coordinate"] = CoordinateTemperatures(*(arrays[name] for name in _BY_COORDINATE))
+            return cls(draws, header["info"], kinetic, configurational, final, names, declared, **more)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"{path} is a damaged trace: {archive.reason(error)}") from error
 

@@ -260,3 +260,66 @@ def test_a_function_that_returns_no_number_is_refused():
 def test_traces_without_draws_of_theta_have_a_report(keep):
     report = said(GAUSSIAN, sg.SGHMC(0.3), keep=keep)[0].bias_report(halving=True)
     assert report["configurational"].verdict == "good"
+
+
+# ---- three verdicts --------------------------------------------------------------------------------------------------
+
+
+def of_chains(*temperatures):
+    """A trace that knows its chains' temperatures and nothing else."""
+    x = np.array(temperatures, float)
+    return sg.Trace(np.zeros((x.size, 10, 1)), {}, x, x, {})
+
+
+@pytest.mark.parametrize(
+    ("temperatures", "verdict"),
+    [
+        ((0.99, 1.0, 1.01, 1.0), "good"),
+        ((0.5, 0.8), "not resolved"),  # 0.65 (−1.3 to 2.6)
+        ((2.4, 2.8), "not resolved"),
+        ((0.74, 0.75, 0.83, 0.7), "cold"),  # 0.755 (0.67 to 0.84) is all below 0.95
+        ((0.9, 0.92, 0.95, 0.99), "not resolved"),  # 0.94 (0.88 to 1.0)
+        ((1.5, 1.51, 1.52, 1.5), "hot"),
+        ((-19.0, -19.4, -19.8, -19.2), "cold"),
+        ((1.0,), "unknown"),
+    ],
+)
+def test_nothing_is_good_unless_its_whole_interval_is_and_nothing_bad_unless_all_of_it_is_outside(
+    temperatures, verdict
+):
+    found = of_chains(*temperatures).bias_report()["configurational"]
+    assert found.verdict == verdict
+    assert found.is_problem == (verdict in ("hot", "cold"))
+    if verdict == "good":
+        assert found.low >= 0.95
+        assert found.high <= 1.05
+    if found.value < 0:
+        assert "times what" not in found.advice
+        assert "negative" in found.advice
+
+
+def test_a_kinetic_temperature_is_judged_by_its_interval_too():
+    kinetic = {
+        name: of_chains(*t).bias_report()["kinetic"] for name, t in {"wide": (0.4, 1.6), "right": (1.0, 1.01)}.items()
+    }
+    assert kinetic["wide"].verdict == "not resolved"
+    assert kinetic["right"].verdict == "good"
+    assert "run" in kinetic["wide"].advice
+
+
+def test_a_short_run_is_not_resolved_rather_than_good_and_the_report_says_so():
+    report = said(GAUSSIAN, sg.SGHMC(0.3), draws=120, thin=1, chains=2)[0].bias_report(halving=True)
+    assert report["configurational temperature"].verdict != "good"
+    assert report["bias of mean"].verdict == "not resolved"
+    assert "not resolved" in str(report).splitlines()[0] or report.problems != []
+    for found in report.findings:
+        assert found.verdict != "good" or np.isnan(found.low) or found.low <= found.value <= found.high
+
+
+def test_a_bias_is_good_only_if_its_interval_is_within_the_tolerance():
+    from sgmcmc.bias.halving import _bias
+
+    x = np.random.default_rng(0).normal(size=(4, 20_000))
+    assert _bias("x", x, x[:, ::-1] + 0.0, 2).verdict == "good"
+    assert _bias("x", x[:, :200], x[:, 200:400], 2).verdict == "not resolved"
+    assert _bias("x", x + 0.2, x[::-1], 2).verdict == "biased"

@@ -27,6 +27,7 @@ from ptx_cpu import ORDERS, Module
 import sgmcmc as sg
 from sgmcmc.device.step import uploaded
 from sgmcmc.engines import cuda
+from sgmcmc.engines.watch import MEASURED, ORIGIN
 
 PRECISIONS = {np.float64: 1e-12, np.float32: 1e-5}
 FEATURES = 70
@@ -109,7 +110,13 @@ class Launch:
         common, state, room, chunk, key0, key1, _, numbers, out, done = (
             arguments  # of no steps: `sample` compiles first
         )
-        four = {"step_sizes": np.full(4, 0.02), "steps": np.int64(4), "kept": np.arange(4), "recorded": np.int64(4)}
+        four = {
+            "step_sizes": np.full(4, 0.02),
+            "phases": np.array([ORIGIN, MEASURED, MEASURED, MEASURED]),
+            "steps": np.int64(4),
+            "kept": np.arange(4),
+            "recorded": np.int64(4),
+        }
         chunk, out = chunk._replace(**four, fresh=True), np.zeros((4, *out.shape[1:]))
         self.arguments = common, state, room, chunk, key0, key1, np.arange(numbers.size), numbers, out, done
         self.ptx = ptx_of(self.kernel, self.arguments)

@@ -90,7 +90,8 @@ class Constrained(PythonPotential):
             return self._forward(_vectors(draws, self.dim))
         values = self._forward(_vectors(draws.draws, self.dim)).astype(draws.draws.dtype)
         temperatures = draws.kinetic_temperature, draws.configurational_temperature
-        return Trace(values, draws.info | {"constrained": True}, *temperatures, draws.final, parameters=self.layout)
+        facts = values, draws.info | {"constrained": True}, *temperatures, draws.final
+        return Trace(*facts, parameters=self.layout, weights=draws.weights)
 
     def unflatten(self, draws: ArrayLike) -> Any:
         """x by name (or in the form of the model inside), of u with any leading axes."""

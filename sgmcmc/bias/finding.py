@@ -1,4 +1,7 @@
-"""A finding: one number about a run, its interval, what it means, and what to do."""
+"""A finding: one number about a run, its interval, what it means, and what to do.
+
+An interval inside the tolerance is good, one outside of it is a problem, and any other leaves the question open.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["PROBLEMS", "Finding", "name_of", "student"]
+__all__ = ["PROBLEMS", "Finding", "judged", "longer", "name_of", "student"]
 
-PROBLEMS = ("unstable", "not mixed", "hot", "cold", "biased")
+PROBLEMS = ("running away", "unstable", "not mixed", "hot", "cold", "biased")
 
 # Two-sided quantiles of Student's law at 95 % and 99.9 %, so that a run needs no scipy to look at itself.
 _DEGREES = np.array([1, 2, 3, 4, 5, 7, 10, 15, 30, 60, 1000])
@@ -20,7 +23,8 @@ _QUANTILES = {
 
 
 class Finding(NamedTuple):
-    """`low` and `high` bound a 95 % interval, NaN where there is none; `verdict` is "good", "unknown" or one of PROBLEMS."""
+    """`low` and `high` bound a 95 % interval, NaN where there is none; `verdict` is "good", "not resolved" (the interval
+    is too wide to say), "unknown" (not measured) or one of PROBLEMS."""
 
     quantity: str
     value: float
@@ -44,6 +48,24 @@ def student(values: Any, level: float = 0.95) -> tuple[float, float]:
     # Between two entries of the table the quantile of the fewer degrees: an interval is never too short.
     place = int(np.searchsorted(_DEGREES, x.size - 1, side="right")) - 1
     return float(x.mean()), float(_QUANTILES[level][place] * x.std(ddof=1) / math.sqrt(x.size))
+
+
+def judged(low: float, high: float, T: float, tolerance: float) -> str:
+    """Of a temperature: "good" if all of its interval is within the tolerance, "hot" or "cold" if none of it is."""
+    if math.isnan(low) or math.isnan(high):
+        return "unknown"
+    if (1.0 - tolerance) * T <= low and high <= (1.0 + tolerance) * T:
+        return "good"
+    if low > (1.0 + tolerance) * T:
+        return "hot"
+    return "cold" if high < (1.0 - tolerance) * T else "not resolved"
+
+
+def longer(value: float, wide: float, T: float, tolerance: float) -> str:
+    """How much longer a run must be for its interval to fit into the tolerance."""
+    room = tolerance * T - abs(value - T)
+    times = min(wide / room, 1e9) ** 2 if room > 0.0 else math.inf
+    return f"run about {math.ceil(times)} times as long" if times <= 100.0 else "run much longer"
 
 
 def name_of(trace: Any, coordinate: int) -> str:

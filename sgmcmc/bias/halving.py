@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sgmcmc import checks, diagnostics
 from sgmcmc.bias.again import Again
 from sgmcmc.bias.finding import Finding
+from sgmcmc.bias.quantiles import normal_quantile
 from sgmcmc.integrators import Euler
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.thermostats import FixedFriction
@@ -25,6 +26,7 @@ __all__ = ["as_functions", "order_of", "step_halving"]
 Array = NDArray[np.float64]
 Functions = Mapping[str, Callable[[Any], Any]]
 
+_GRAVENESS = ("good", "unknown", "not resolved", "biased")
 TOLERANCE = 0.05  # of the function's standard deviation over draws
 
 
@@ -75,25 +77,30 @@ def _values(function: Callable[[Any], Any], draws: Any) -> Array:
 
 
 def _worst(what: str, trace: Any, coarse: Array, fine: Array, order: int) -> Finding:
-    """The parameter whose bias is largest in units of its interval."""
-    names = list(trace.names)
-    found = [_bias(f"{what} of {names[i]}", coarse[:, :, i], fine[:, :, i], order) for i in range(coarse.shape[2])]
-    return max(found, key=lambda f: abs(f.value) / max(f.high - f.low, 1e-300))
+    """The parameter with the gravest verdict, and of those the largest bias in units of its interval.
+
+    The intervals are for all d parameters together, of level 1 − 0.05/d each.
+    """
+    names, d = list(trace.names), coarse.shape[2]
+    found = [_bias(f"{what} of {names[i]}", coarse[:, :, i], fine[:, :, i], order, d) for i in range(d)]
+    gravest = max(_GRAVENESS.index(f.verdict) for f in found)
+    among = [f for f in found if _GRAVENESS.index(f.verdict) == gravest]
+    return max(among, key=lambda f: abs(f.value) / max(f.high - f.low, 1e-300))
 
 
-def _bias(name: str, coarse: Array, fine: Array, order: int) -> Finding:
+def _bias(name: str, coarse: Array, fine: Array, order: int, of: int = 1) -> Finding:
     share = 1.0 - 0.5**order
     value = float(coarse.mean() - fine.mean()) / share
-    wide = 1.96 * math.hypot(diagnostics.mcse(coarse), diagnostics.mcse(fine)) / share
-    spread = float(fine.std())
-    label = f"bias of {name}"
+    wide = normal_quantile(1.0 - 0.05 / of) * math.hypot(diagnostics.mcse(coarse), diagnostics.mcse(fine)) / share
+    spread, label = float(fine.std()), f"bias of {name}"
     if not math.isfinite(wide):
         return Finding(label, value, math.nan, math.nan, "unknown", "Too few draws, or draws that do not move.")
+    low, high = value - wide, value + wide
     if abs(value) - wide > TOLERANCE * spread:
         part = "half" if order == 1 else "a quarter"
         said = f"The step is too long for it: take a smaller one; half the step has {part} of this bias."
-        return Finding(label, value, value - wide, value + wide, "biased", said)
-    if wide > TOLERANCE * spread:
+        return Finding(label, value, low, high, "biased", said)
+    if abs(value) + wide > TOLERANCE * spread:
         said = f"No bias above {(abs(value) + wide) / spread:.2g} sd is seen; more draws would see a smaller one."
-        return Finding(label, value, value - wide, value + wide, "good", said)
-    return Finding(label, value, value - wide, value + wide, "good", "Less than a twentieth of its standard deviation.")
+        return Finding(label, value, low, high, "not resolved", said)
+    return Finding(label, value, low, high, "good", "Less than a twentieth of its standard deviation.")

@@ -1,8 +1,10 @@
-"""Health: what `sample` says by itself when a run is hot, cold, unstable or not mixed.
+"""Health: what `sample` says by itself when a run is hot, cold, unstable, not mixed, or running away.
 
-It costs next to nothing: only what the run has measured anyway is looked at, and some of its draws. Of a healthy run it says
-nothing. A temperature counts as wrong when all of its 99.9 % interval, by the scatter between chains, is more than 10 % off;
-chains count as not mixed when split R̂ of one of the parameters looked at is above 1.1.
+A run whose θ runs away, or that lost chains, is named whatever its length. The rest costs next to nothing: only what the run has
+measured anyway is looked at, and some of its draws. Of a healthy run it says nothing. A temperature counts as wrong when all of
+its 99.9 % interval, by the scatter between chains, is more than 10 % off, that of a single coordinate when all of an interval
+that is for all coordinates together is more than 20 % off; chains count as not mixed when split R̂ of one of the parameters
+looked at is above 1.1.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sgmcmc.bias.coordinates import worst_coordinate
 from sgmcmc.bias.finding import Finding, name_of, student
+from sgmcmc.bias.runaway import runaway
 from sgmcmc.checks import RunWarning
 
 __all__ = ["problems", "split_r_hat", "warn_of"]
@@ -23,6 +27,7 @@ Array = NDArray[np.float64]
 
 LEAST_DRAWS = 200  # per chain; of a shorter run nothing is said
 TOLERANCE = 0.1  # of the temperature
+LEVEL = 0.999  # of the interval of the worst coordinate, all coordinates together
 UNSTABLE = 2.0  # times the temperature: no step size that resolves the forces makes p so hot
 MIXED = 1.1  # R̂
 _MOST = {"chains": 64, "draws": 1000, "parameters": 64}
@@ -39,9 +44,12 @@ def problems(trace: Any) -> list[Finding]:
     """What is wrong with a run, as far as can be seen for free."""
     if trace.info.get("interrupted", False):
         return []
-    found = [diverged(trace)]
-    if _draws_of(trace) >= LEAST_DRAWS:
-        found += [boiling(trace), mixing(trace), temperature(trace)]
+    found, lost = [diverged(trace)], runaway(trace)
+    if lost is not None:  # all the rest would follow from it
+        found += [lost]
+    elif _draws_of(trace) >= LEAST_DRAWS:
+        whole = temperature(trace)
+        found += [boiling(trace), mixing(trace), coordinate(trace) if whole is None else whole]
     return [f for f in found if f is not None and f.is_problem]
 
 
@@ -78,13 +86,17 @@ def temperature(trace: Any) -> Finding | None:
     hot = low > (1.0 + TOLERANCE) * T
     if not (hot or high < (1.0 - TOLERANCE) * T):
         return None
-    cure = (
-        "take a smaller step, a larger batch, or a sampler with a thermostat"
-        if hot
-        else "warm up longer, then take a smaller step"
-    )
+    cure = "take a smaller step, a larger batch, or a sampler with a thermostat"
+    if not hot:
+        cure = "warm up longer, then take a smaller step"
+        cure = f"no chain at rest has a negative one: {cure}" if value <= 0.0 else cure
     said = f"its configurational temperature is {value:.3g} ({low:.3g} to {high:.3g}) for a target of {T:g}; {cure}"
     return Finding("configurational temperature", value, low, high, "hot" if hot else "cold", said)
+
+
+def coordinate(trace: Any) -> Finding | None:
+    """The worst coordinate, if all of its interval is away from the target's temperature."""
+    return worst_coordinate(trace, 1.0 - LEVEL)
 
 
 def _interval(temperatures: Array) -> tuple[float, float, float]:

@@ -24,12 +24,16 @@ def mixing(trace: Any) -> list[Finding]:
     x = [np.asarray(trace.draws[:, :, i], np.float64) for i in some]
     r_hats = np.array([diagnostics.r_hat(d) for d in x])
     sizes = np.array([min(diagnostics.ess(d, "bulk"), diagnostics.ess(d, "tail")) for d in x])
-    return [_r_hat(trace, some, r_hats), _ess(trace, some, sizes)]
+    few = _ess(trace, some, sizes)
+    return [_r_hat(trace, some, r_hats, few.verdict == "good"), few]
 
 
-def _r_hat(trace: Any, some: Any, values: Any) -> Finding:
+def _r_hat(trace: Any, some: Any, values: Any, enough: bool) -> Finding:
     worst = int(np.nanargmax(values)) if np.isfinite(values).any() else 0
     value = float(values[worst])
+    if value <= R_HAT and not enough:
+        said = "The chains agree so far, with too few effective draws to rely on it: run longer."
+        return Finding("R̂, largest", value, math.nan, math.nan, "not resolved", said)
     if value <= R_HAT:
         return Finding("R̂, largest", value, math.nan, math.nan, "good", "The chains agree.")
     if math.isnan(value):

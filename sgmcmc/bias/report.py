@@ -7,11 +7,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from sgmcmc import checks
+from sgmcmc.bias.coordinates import worst_coordinate
 from sgmcmc.bias.finding import Finding
 from sgmcmc.bias.halving import as_functions, step_halving
 from sgmcmc.bias.health import diverged
 from sgmcmc.bias.mixing import mixing
 from sgmcmc.bias.noise import gradient_noise
+from sgmcmc.bias.runaway import runaway
 from sgmcmc.bias.stability import stability
 from sgmcmc.bias.temperatures import configurational, kinetic
 from sgmcmc.energies import fitting
@@ -33,11 +35,17 @@ def bias_report(
     wanted = as_functions(functions)
     model = trace.model if model is None else fitting(trace, model)
     known = None if trace.dim == 0 else model
-    lost = diverged(trace)
-    found = [] if lost is None else [lost]
     if trace.n_draws == 0 and trace.moments is None:
-        return BiasReport([*found, _NO_DRAWS], _about(trace))
-    found += [configurational(trace, known), kinetic(trace)]
+        lost = diverged(trace)
+        return BiasReport([*([] if lost is None else [lost]), _NO_DRAWS], _about(trace))
+    seen = [
+        diverged(trace),
+        runaway(trace),
+        configurational(trace, known),
+        worst_coordinate(trace, 0.05),
+        kinetic(trace),
+    ]
+    found = [f for f in seen if f is not None]
     found += gradient_noise(trace, known, trace.again)
     found += [stability(trace, known, trace.again)]
     found += mixing(trace)
@@ -100,7 +108,10 @@ class BiasReport:
 
     def _verdict(self) -> str:
         kinds = list(dict.fromkeys(f.verdict for f in self.problems))
-        return "no problem found" if len(kinds) == 0 else ", ".join(kinds)
+        if len(kinds) > 0:
+            return ", ".join(kinds)
+        open_ones = [f.quantity for f in self.findings if f.verdict == "not resolved"]
+        return "no problem found" + (f"; not resolved: {', '.join(open_ones)}" if open_ones else "")
 
     def _repr_html_(self) -> str:
         rows = "".join(

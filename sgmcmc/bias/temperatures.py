@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import diagnostics
-from sgmcmc.bias.finding import Finding, student
+from sgmcmc.bias.coordinates import mean_interval
+from sgmcmc.bias.finding import Finding, judged, longer, student
 from sgmcmc.bias.gradients import gradient_at
 from sgmcmc.potentials import rows_of
 
@@ -17,7 +18,7 @@ __all__ = ["configurational", "kinetic", "virials"]
 
 TOLERANCE = 0.05  # of the target's temperature, beyond what chance explains
 KINETIC_TOLERANCE = 0.25  # BAOAB has h²ω²/4 of it with the law of θ still right
-_MOST_DRAWS, _MOST_ROWS, _FEWEST = 1000, 20_000_000, 100
+_MOST_DRAWS, _MOST_ROWS, _FEWEST = 4000, 20_000_000, 100
 
 
 def kinetic(trace: Any) -> Finding:
@@ -28,8 +29,9 @@ def kinetic(trace: Any) -> Finding:
         return Finding(
             "kinetic temperature", value, math.nan, math.nan, "unknown", "There is no momentum in this sampler."
         )
-    verdict = _verdict(value, wide, T, KINETIC_TOLERANCE)
+    verdict = judged(value - wide, value + wide, T, KINETIC_TOLERANCE)
     advice = {
+        "not resolved": f"The interval is too wide to say; {longer(value, wide, T, KINETIC_TOLERANCE)}, or more chains.",
         "good": "The momenta have the temperature of the target.",
         "unknown": "One chain alone has no scatter between chains; run at least two for an interval.",
         "hot": "The momenta are too hot: take a smaller step, or warm up longer.",
@@ -41,27 +43,37 @@ def kinetic(trace: Any) -> Finding:
 def configurational(trace: Any, model: Any) -> Finding:
     """The configurational temperature: at the draws, by all rows, if that can be afforded, else as the run measured it."""
     T = float(trace.info.get("temperature", 1.0))
-    value, wide = _by_draws(trace, model)
-    if math.isnan(value):
-        value, wide = student(trace.configurational_temperature)
-    verdict = _verdict(value, wide, T, TOLERANCE)
-    off = f"{value / T:.3g} times what they should be"
+    value, low, high = _measured(trace, model)
+    verdict = judged(low, high, T, TOLERANCE)
     advice = {
         "good": "The draws have the temperature of the target.",
-        "unknown": "One chain alone, without its model, has no interval; run at least two.",
-        "hot": f"Variances are about {off}: take a smaller step, a larger batch, or a sampler with a thermostat.",
-        "cold": f"Variances are about {off}, or the chains are still on their way: warm up longer, then take a "
-        "smaller step.",
+        "not resolved": f"The interval is too wide to say; {longer(value, 0.5 * (high - low), T, TOLERANCE)}.",
+        "unknown": "There are too few draws, or one chain alone without its model; run longer, or at least two chains.",
+        "hot": f"Variances are about {value / T:.3g} times what they should be: take a smaller step, a larger batch, or a "
+        "sampler with a thermostat.",
+        "cold": _cold(value, T),
     }[verdict]
-    return Finding("configurational temperature", value, value - wide, value + wide, verdict, advice)
+    return Finding("configurational temperature", value, low, high, verdict, advice)
 
 
-def _verdict(value: float, wide: float, T: float, tolerance: float) -> str:
-    if math.isnan(wide):
-        return "unknown"
-    if abs(value - T) - wide <= tolerance * T:
-        return "good"
-    return "hot" if value > T else "cold"
+def _cold(value: float, T: float) -> str:
+    if value <= 0.0:
+        return "It is negative, as of no chain at rest: the chains are still on their way, so warm up longer."
+    return (
+        f"Variances are about {value / T:.3g} times what they should be, or the chains are still on their way: warm up "
+        "longer, then take a smaller step."
+    )
+
+
+def _measured(trace: Any, model: Any) -> tuple[float, float, float]:
+    """Value and interval: of the draws, else of the segments of the run, else of its chains."""
+    value, wide = _by_draws(trace, model)
+    if math.isnan(value):
+        value, low, high = mean_interval(trace)
+        if not math.isnan(value):
+            return value, low, high
+        value, wide = student(trace.configurational_temperature)
+    return value, value - wide, value + wide
 
 
 def _by_draws(trace: Any, model: Any) -> tuple[float, float]:

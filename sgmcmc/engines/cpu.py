@@ -54,6 +54,7 @@ class Buffers(NamedTuple):
     memory: Any
     origin: Any  # θ when recording began
     sums: Any  # float64: Σ p K'/d, Σ (θ − origin)·∇U/d, and how many of each
+    watch: Any  # float64, (segments, …): sums by coordinate, see sgmcmc.engines.watch
     parts: Any  # Whole, or Parts: how the sum over the rows is taken
     pieces: Any  # Whole, or Pieces: how the coordinates are gone through
 
@@ -125,12 +126,10 @@ def find_gradient(gradient, model, dynamics, state, buffers, stream, step):
 
 
 @loop
-def run_steps(
-    dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, fresh, out
-):
+def run_steps(dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, phases, fresh, out):
     """The steps step, step + 1, … of one chain, `fresh` if its momenta are still to be drawn.
 
-    Steps listed in `kept` are recorded in `out`.
+    Steps listed in `kept` are recorded in `out`; `phases` says what each of them measures (sgmcmc.engines.watch).
 
     Gives back how many were finite: fewer than there are step sizes means that the chain diverged in the next one.
     """
@@ -146,7 +145,7 @@ def run_steps(
             fill_noise(dynamics, buffers.noise, min(batch, step_sizes.size - t), stream, now, 0)
         b = buffers
         find_gradient(gradient, model, dynamics, state, b, stream, now)
-        if not move_by(b.pieces, dynamics, state, b, row, stream, now, before, h, first_measured):
+        if not move_by(b.pieces, dynamics, state, b, row, stream, now, before, h, phases[t]):
             return t
         before = h
         if recorded < kept.size and kept[recorded] == now:
@@ -156,10 +155,8 @@ def run_steps(
 
 
 @kernel
-def run_chunk(
-    dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, fresh, out
-):
+def run_chunk(dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, phases, fresh, out):
     """`run_steps`, compiled."""
     return run_steps(
-        dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, first_measured, fresh, out
+        dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, phases, fresh, out
     )

@@ -27,6 +27,7 @@ from sgmcmc.engines.pieces import Pieces, pieces_for
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.python import is_finite
 from sgmcmc.engines.recording import Recorder, Tally
+from sgmcmc.engines.watch import new_watch, watched
 from sgmcmc.integrators import Dynamics, State
 from sgmcmc.minibatch import forget, lookahead, row_buffer, rows_per_step
 from sgmcmc.potentials import is_ours
@@ -59,6 +60,9 @@ class Chain:
     diverged: int | None = None  # the step in which it left the finite numbers
     tally: Tally | None = None  # moments of its draws, if they are all that is kept
     terms: NDArray[np.float64] | None = None  # a pack's sums, coordinate by coordinate
+    watch: NDArray[np.float64] | None = (
+        None  # sums by segment and coordinate (sgmcmc.engines.watch), once there are any
+    )
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class Job:
     plan: Plan
     dtype: Any
     recorder: Recorder | None = None  # None: draws stay in the `out` of their chains
+    chains: int = 1  # of the whole run: of many, fewer coordinates are watched
 
     @property
     def end(self) -> int:
@@ -84,13 +89,18 @@ class Job:
         difference = np.zeros(dim if isinstance(g.measure, Measured) else 0, self.dtype)
         rows, memory = row_buffer(g.minibatch, g.n_rows), lookahead(g.minibatch, g.n_rows)
         rooms = rows_on_own_lines((a[None] for a in (*noise, gradient, difference, normals, rows, memory)), count)
-        shared = np.zeros(dim, self.dtype), np.zeros(3)  # in place of a chain's origin and sums
+        watch = self.watch(dim)
+        shared = np.zeros(dim, self.dtype), np.zeros(3), watch  # in place of a chain's origin and sums
         found = []
         for i in range(count):
             *normals_of_noise, gradient, difference, normals, rows, memory = (room[i] for room in rooms)
             own = type(noise)(*normals_of_noise), gradient, difference, normals, rows, memory
             found.append(Buffers(*own, *shared, self.parts(dim), self.pieces(dim)))
         return found
+
+    def watch(self, dim: int) -> NDArray[np.float64]:
+        """Sums by segment and coordinate for a chain that has measured nothing."""
+        return new_watch(self.plan.segments, watched(dim, self.chains, self.plan.segments).size)
 
     def parts(self, dim: int) -> Whole | Parts:
         """How a chain takes the sum over its rows."""
@@ -144,6 +154,8 @@ class Job:
     def advance(self, chain: Chain, buffers: Buffers, count: int) -> int:
         """Run up to `count` steps of a chain; gives back how many."""
         count = self.fitting(chain, count)
+        if chain.watch is None:
+            chain.watch = self.watch(chain.state.theta.size)
         forget(self.gradient.minibatch, buffers.memory)  # it may hold what another chain remembered
         low, high = (self.plan.recorded_before(s) for s in (chain.step, chain.step + count))
         step_sizes, out = self.plan.step_sizes(chain.step, count, self.dtype), chain.out[self.place(low, high)]
@@ -152,13 +164,13 @@ class Job:
             self.model,
             self.gradient,
             chain.state,
-            buffers._replace(origin=chain.origin, sums=chain.sums),
+            buffers._replace(origin=chain.origin, sums=chain.sums, watch=chain.watch),
             chain.stream,
             np.int64(chain.step),
             self.dtype(chain.before),
             step_sizes,
             self.plan.kept[low:high],
-            np.int64(self.plan.first_measured),
+            self.plan.phases(chain.step, count),
             chain.fresh and count > 0,
             out,
         )
@@ -349,6 +361,9 @@ class Group(Task):
         dim = chains[0].state.theta.size
         self.count, self.is_quick = job.first_count(dim), job.is_quick(dim) and len(chains) <= FEW
         self.buffers = buffers
+        for chain in chains:  # before there are threads: chains of a herd have one array for all
+            if chain.watch is None:
+                chain.watch = job.watch(dim)
 
     def prepare(self) -> None:
         self.job.advance(self.chains[0], self.buffers, 0)

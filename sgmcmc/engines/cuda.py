@@ -159,7 +159,7 @@ class Fleet(Task):
             np.int64(count),
             up(np.resize(plan.kept[low:high], max(high - low, 1))),
             np.int64(high - low),
-            np.int64(plan.first_measured),
+            up(np.resize(plan.phases(lead.step, count).astype(np.int64), max(count, 1))),
             bool(lead.fresh and count > 0),
         )
         self.kernels.fill(self.room.memory, -1)  # what a chain remembers of its epoch lives as long as a chunk
@@ -191,10 +191,10 @@ class Fleet(Task):
         return int(steps[group].sum())
 
     def _account(self, i: int, done: int, count: int, step_sizes: Any, draws: Any, low: int, sums: Any) -> None:
-        chain, measured = self.chains[i], self.job.plan.first_measured
+        chain, plan = self.chains[i], self.job.plan
         chain.out[self.job.place(low, low + len(draws))] = draws
         chain.sums[:2] += sums
-        chain.sums[2] += max(0, chain.step + done - max(chain.step, measured + 1))
+        chain.sums[2] += plan.measured_before(chain.step + done) - plan.measured_before(chain.step)
         chain.fresh = chain.fresh and count == 0
         chain.before = float(step_sizes[done - 1]) if done else chain.before
         chain.step += done

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from sgmcmc.device.step import advance_stretch, stretch
 from sgmcmc.dispatch import LOOP, implements, leaf, like, loop, open_function
 from sgmcmc.engines.cuda_loop import compensated, disturb, rows_column
+from sgmcmc.engines.watch import ORIGIN
 from sgmcmc.engines.ways import copy, is_finite
 from sgmcmc.integrators import Noise, State
 from sgmcmc.letters import resample_momentum
@@ -211,7 +212,7 @@ def work_of(theta, origin, gradient):
 
 
 @loop
-def finish_strands(common, own, chunk, now, measured, lane, lanes):
+def finish_strands(common, own, phase, now, measured, lane, lanes):
     """The rest of the gradient: weight, prior, noise, clipping. measured[1, s] = (θ − origin)·∇U of strand s."""
     dim, gradient = common.sizes.theta, common.gradient
     size = coordinates_together(common.dynamics.thermostat, dim)
@@ -222,7 +223,7 @@ def finish_strands(common, own, chunk, now, measured, lane, lanes):
             theta, slope, origin = own.state.theta[low:high], own.slope[low:high], own.origin[low:high]
             weigh(common.model, theta, gradient.weight, slope)
             disturb(gradient, own.normals[min(low, own.normals.size) : high], own.stream, now, low, slope)
-            if now == chunk.first_measured:
+            if phase == ORIGIN:
                 copy(theta, origin)
             work += work_of(theta, origin, slope)
         measured[1, strand] = work

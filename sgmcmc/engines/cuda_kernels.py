@@ -28,6 +28,7 @@ from sgmcmc.engines.cuda_block import (
     rows_at_once,
 )
 from sgmcmc.engines.cuda_loop import run_thread
+from sgmcmc.engines.watch import MEASURED
 
 __all__ = [
     "block_kernel",
@@ -71,7 +72,7 @@ def block_per_chain(common, state, room, chunk, key0, key1, which, numbers, out,
     if chunk.fresh:
         begin_strands(common, own, lane, lanes)
     for t in range(chunk.steps):
-        now, h = chunk.step + t, chunk.step_sizes[t]
+        now, h, phase = chunk.step + t, chunk.step_sizes[t], chunk.phases[t]
         choose_together(gradient.minibatch, gradient.n_rows, own, now, lane, lanes)
         cuda.syncthreads()  # rows
         if strip == 0:
@@ -85,10 +86,10 @@ def block_per_chain(common, state, room, chunk, key0, key1, which, numbers, out,
                 cuda.syncthreads()  # errors; nobody reads the partial sums any more
                 add_rows(model, rows, errors, own.slope, first, lane, lanes)
         cuda.syncthreads()  # the gradient; nobody reads θ and the rows any more
-        finish_strands(common, own, chunk, now, measured, lane, lanes)
+        finish_strands(common, own, phase, now, measured, lane, lanes)
         fine = advance_strands(common, own, now, before, h, measured, lane, lanes)
         finite = cuda.syncthreads_and(np.int32(fine))  # θ, what was measured, and whether all of it is finite
-        if now > chunk.first_measured:
+        if phase >= MEASURED:
             add_measured(own, measured, lane)
         if finite == 0:
             break

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from sgmcmc.device.noise import fill_column, fill_step_noise
 from sgmcmc.dispatch import implements, leaf, like, loop, open_function
+from sgmcmc.engines.watch import MEASURED, ORIGIN
 from sgmcmc.engines.ways import copy, is_finite, work
 from sgmcmc.integrators import Moment, Noise, State
 from sgmcmc.minibatch import FullData, choose
@@ -59,7 +60,7 @@ class Chunk(NamedTuple):
     steps: Any
     kept: Any
     recorded: Any
-    first_measured: Any
+    phases: Any  # what each step measures (sgmcmc.engines.watch); no coordinate by itself
     fresh: Any  # whether momenta are still to be drawn
 
 
@@ -135,13 +136,14 @@ def run_thread(common, state, room, chunk, key0, key1, number, chain, out):
         now, h = chunk.step + t, chunk.step_sizes[t]
         fill_step_noise(dynamics, noise, stream, now, 0)
         find_gradient_within(gradient, common.model, theta, rows, memory, normals, scratch, stream, now, slope)
-        if now == chunk.first_measured:
+        phase = chunk.phases[t]
+        if phase == ORIGIN:
             copy(theta, origin)
-        elif now > chunk.first_measured:
+        elif phase >= MEASURED:
             sums[1], sums[3] = compensated(sums[1], sums[3], work(theta, origin, slope))
         virial = advance_block(dynamics, dynamics.scale, own, slope, noise, stream, Moment(now, before, h, 0))
         before = h
-        if now > chunk.first_measured:
+        if phase >= MEASURED:
             sums[0], sums[2] = compensated(sums[0], sums[2], virial / like(virial, theta.size))
         if not is_finite(own):
             return t

@@ -27,6 +27,7 @@ class Herd:
     def __init__(self, states: State, origins: NDArray[Any], sums: NDArray[np.float64]) -> None:
         self.states, self.origins, self.sums = states, origins, sums
         self.terms: Terms | None = None
+        self.watch: Terms | None = None  # by segment and coordinate
         self.is_home = False  # whether its rows are what its chains write to, or leave behind
 
     def set_apart(self) -> None:
@@ -39,6 +40,12 @@ class Herd:
         if self.terms is None:
             self.terms = np.zeros((len(self.sums), coordinates))
         return self.terms
+
+    def watch_for(self, shape: tuple[int, int]) -> Terms:
+        """Room for `watch`, zeros at first."""
+        if self.watch is None:
+            self.watch = np.zeros((len(self.sums), *shape))
+        return self.watch
 
 
 class Herded(Chain):
@@ -77,6 +84,15 @@ class Herded(Chain):
         if value is not None:
             self.herd.terms_for(value.size)[self.place] = value
 
+    @property
+    def watch(self) -> Terms | None:
+        return None if self.herd.watch is None else self.herd.watch[self.place]
+
+    @watch.setter
+    def watch(self, value: Terms | None) -> None:
+        if value is not None:
+            self.herd.watch_for(value.shape)[self.place] = value
+
 
 def set_apart(chains: list[Any]) -> None:
     """Give every chain memory of its own for what it writes, so that no two threads write into one line."""
@@ -104,6 +120,8 @@ def herd_of(chains: list[Any]) -> tuple[Herd, Any]:
     for place, chain in enumerate(chains):
         if chain.terms is not None:
             herd.terms_for(chain.terms.size)[place] = chain.terms
+        if chain.watch is not None:
+            herd.watch_for(chain.watch.shape)[place] = chain.watch
         chain.state, chain.origin, chain.sums = (
             State(*(a[place] for a in states)),
             herd.origins[place],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from sgmcmc.dispatch import loop
 from sgmcmc.engines import crew
 from sgmcmc.engines.crew import Chain, Job, Task
 from sgmcmc.engines.herd import Herded, herd_of
+from sgmcmc.engines.watch import MEASURED, ORIGIN
 from sgmcmc.engines.ways import copy, is_finite
 from sgmcmc.integrators import Noise, State
 from sgmcmc.kernels import kernel
@@ -47,6 +48,7 @@ class Room(NamedTuple):
     origin: Any  # θ when recording began
     virial: Any  # p K'(p) of this step
     sums: Any  # (Σ p K', Σ (θ − origin) ∇U) in float64: they do not depend on where chunks begin
+    watch: Any  # (segments, …): sums by coordinate, as sgmcmc.engines.watch has them, with a number for every lane
     ended: Any  # per lane, how many steps of this chunk were finite
 
 
@@ -78,6 +80,19 @@ def gather_virial(virial, total):
     """total += p K'(p), which a step has left in `virial`."""
     for i in range(virial.size):
         total[i] += np.float64(virial[i])
+
+
+@loop(apart=True, inline=True)
+def gather_watch(theta, origin, gradient, total):
+    """As `sgmcmc.engines.watch.watch`, of all lanes; a pack watches all of its coordinates."""
+    n = theta.size
+    for i in range(n):
+        moved = theta[i] - origin[i]
+        total[i] += np.float64(moved * gradient[i])
+        total[n + i] += np.float64(moved)
+        total[2 * n + i] += np.float64(gradient[i])
+    for i in range(3 * n, total.size):
+        total[i] += np.float64(1)
 
 
 @loop
@@ -133,7 +148,7 @@ def run_steps(
     before,
     step_sizes,
     kept,
-    first_measured,
+    phases,
     fresh,
     places,
     first,
@@ -158,12 +173,15 @@ def run_steps(
             if gradient.noise > 0.0:
                 fill_normals(room.gradient_noise[:count], lanes, now, GRADIENT_NOISE, 0)
         find_gradients(model, gradient, theta, room, row)
-        if now == first_measured:
+        phase = phases[t]
+        if phase == ORIGIN:
             copy(theta, room.origin)
-        elif now > first_measured:
+        elif phase >= MEASURED:
             gather_work(theta, room.origin, room.gradient, room.sums[1])
+            if phase >= 0:
+                gather_watch(theta, room.origin, room.gradient, room.watch[phase])
         update(dynamics, state, room.gradient, room.noise, row, lanes, now, before, h)
-        if now > first_measured:
+        if phase >= MEASURED:
             gather_virial(room.virial, room.sums[0])
         before = h
         if not is_finite(state) and bury(state, room, lanes.live, t, h - h):
@@ -185,7 +203,7 @@ def run_pack(
     before,
     step_sizes,
     kept,
-    first_measured,
+    phases,
     fresh,
     places,
     first,
@@ -203,7 +221,7 @@ def run_pack(
         before,
         step_sizes,
         kept,
-        first_measured,
+        phases,
         fresh,
         places,
         first,
@@ -249,15 +267,22 @@ def _memory(job: Job, sizes: State, width: int, count: int) -> Iterator[tuple[St
         ((int(scratch_rows(job.model)), width), job.dtype),
         *((n * width, job.dtype) for n in (dim, dim, sizes.p)),
         *((n * width, np.float64) for n in (sizes.p, dim)),
+        ((job.plan.segments, (3 * dim + 1) * width), np.float64),
         (width, np.int64),
     )
     arrays = rows_on_own_lines((np.zeros(shape, kind)[None] for shape, kind in kinds), count)
     for own in zip(*arrays, strict=True):
         state = State(*own[: len(sizes)])
-        *normals, gradient_noise, scratch, gradient, origin, virial, sum_p, sum_theta, ended = own[len(sizes) :]
+        *normals, gradient_noise, scratch, gradient, origin, virial, sum_p, sum_theta, watch, ended = own[len(sizes) :]
         rows = state.theta.reshape(-1, width), gradient.reshape(-1, width)
         sums = sum_p, sum_theta
-        yield state, Room(Noise(*normals), gradient_noise, gradient, rows, scratch, origin, virial, sums, ended)
+        yield state, Room(Noise(*normals), gradient_noise, gradient, rows, scratch, origin, virial, sums, watch, ended)
+
+
+def _counted(count: Callable[[int], int], steps: list[int]) -> NDArray[np.int64]:
+    """count(step) of every chain; most are in the same step."""
+    known = {step: count(step) for step in set(steps)}
+    return np.array([known[step] for step in steps])
 
 
 def _width(chains: int) -> int:
@@ -311,6 +336,14 @@ class Pack(Task):
             virial, work = (self._rows(total) for total in self.room.sums)
             terms = self.herd.terms[self.at].T
             virial[:, :lanes], work[:, :lanes] = terms[: len(virial)], terms[len(virial) :]
+        if self.herd.watch is not None:
+            self._watch()[:, :, :lanes] = self.herd.watch[self.at].transpose(1, 2, 0)
+        # How many steps they have measured is known by their numbers; a file of an older version may have counted others.
+        steps = _counted(self.job.plan.measured_before, [c.step for c in self.chains])
+        self.measured = self.herd.sums[self.at][:, 2] - steps
+
+    def _watch(self) -> NDArray[np.float64]:
+        return np.reshape(self.room.watch, (self.job.plan.segments, -1, self.width))
 
     def prepare(self) -> None:
         self.advance(0)
@@ -339,7 +372,7 @@ class Pack(Task):
             job.dtype(lead.before),
             step_sizes,
             plan.kept[low:high],
-            np.int64(plan.first_measured),
+            plan.phases(lead.step, count),
             lead.fresh and count > 0,
             self.places,
             np.int64(job.place(low, high).start),
@@ -378,9 +411,13 @@ class Pack(Task):
             common[at] = self._rows(array).T[:lanes]
         terms = np.concatenate([self._rows(total)[:, :lanes] for total in self.room.sums])
         herd.terms_for(len(terms))[at] = terms.T
-        steps = np.array([c.step for c in self.chains]) - self.job.plan.first_measured - 1
+        watch = self._watch()[:, :, :lanes].transpose(2, 0, 1)
+        herd.watch_for(watch.shape[1:])[at] = watch
+        steps = self.measured + _counted(self.job.plan.measured_before, [c.step for c in self.chains])
         virial, work = (self._rows(total).sum(axis=0)[:lanes] / self.dim for total in self.room.sums)
-        herd.sums[at] = np.stack((virial, work, np.maximum(steps, 0)), axis=1)
+        herd.sums[at] = np.stack((virial, work, steps), axis=1)
         if not isinstance(self.chains[0], Herded):
             for chain, own in zip(self.chains, herd.terms_for(len(terms)), strict=True):
                 chain.terms = own
+            for chain, own in zip(self.chains, herd.watch_for(watch.shape[1:]), strict=True):
+                chain.watch = own

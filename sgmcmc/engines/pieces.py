@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sgmcmc.dispatch import LOOP, implements, loop, open_function
 from sgmcmc.engines.parts import APART, Whole, awaited
+from sgmcmc.engines.watch import MEASURED, ORIGIN, watch
 from sgmcmc.engines.ways import copy, is_finite, nothing_if_finite, sum_of_work, work
 from sgmcmc.integrators import Dynamics
 from sgmcmc.kernels import kernel
@@ -56,33 +57,37 @@ def helpers(team: int, sums: NDArray[Any]) -> list[Pieces]:
 
 
 @open_function(on=1, inline=True, fastmath=LOOP)
-def move_by(pieces, dynamics, state, buffers, row, stream, step, before, h, first_measured):
+def move_by(pieces, dynamics, state, buffers, row, stream, step, before, h, phase):
     """All that a step does after its gradient, as a whole or in pieces; gives back whether θ and ξ are finite after it.
 
-    An infinite ξ would hold θ still for ever. Temperatures are summed up in `buffers` after the step `first_measured`.
+    An infinite ξ would hold θ still for ever. Temperatures are summed up in `buffers` as `phase` says.
     """
 
 
 @implements(move_by, Whole)
-def _(pieces, dynamics, state, buffers, row, stream, step, before, h, first_measured):
+def _(pieces, dynamics, state, buffers, row, stream, step, before, h, phase):
     theta, gradient = state.theta, buffers.gradient
-    if step == first_measured:
+    if phase == ORIGIN:
         copy(theta, buffers.origin)
-    elif step > first_measured:
+    elif phase >= MEASURED:
         buffers.sums[1] += work(theta, buffers.origin, gradient)
+        if phase >= 0:
+            watch(theta, buffers.origin, gradient, buffers.watch[phase])
     virial = update(dynamics, state, gradient, buffers.noise, row, stream, step, before, h)
-    if step > first_measured:
+    if phase >= MEASURED:
         buffers.sums[0] += virial / theta.size
         buffers.sums[2] += 1.0
     return is_finite(state)
 
 
 @implements(move_by, Pieces)
-def _(pieces, dynamics, state, buffers, row, stream, step, before, h, first_measured):
+def _(pieces, dynamics, state, buffers, row, stream, step, before, h, phase):
+    if phase >= 0:  # before helpers change θ
+        watch(state.theta, buffers.origin, buffers.gradient, buffers.watch[phase])
     if pieces.team > 1:
         give_signal(pieces.signals, 0, step + 1)
     b = buffers
-    move_pieces(pieces, dynamics, state, b.gradient, b.origin, b.noise, stream, step, before, h, first_measured)
+    move_pieces(pieces, dynamics, state, b.gradient, b.origin, b.noise, stream, step, before, h, phase)
     for other in range(1, pieces.team):
         if not awaited(pieces, other, step):
             state.theta[0] = np.nan  # a chain that cannot go on ends as one that diverged
@@ -92,7 +97,7 @@ def _(pieces, dynamics, state, buffers, row, stream, step, before, h, first_meas
         virial += pieces.sums[0, k]
         done += pieces.sums[1, k]
         finite += pieces.sums[2, k]
-    if step > first_measured:
+    if phase >= MEASURED:
         buffers.sums[0] += virial / state.theta.size
         buffers.sums[1] += done / state.theta.size
         buffers.sums[2] += 1.0
@@ -104,29 +109,29 @@ def _(pieces, dynamics, state, buffers, row, stream, step, before, h, first_meas
 
 
 @loop
-def move_pieces(pieces, dynamics, state, gradient, origin, noise, stream, step, before, h, first_measured):
+def move_pieces(pieces, dynamics, state, gradient, origin, noise, stream, step, before, h, phase):
     """The pieces of this thread, one after the other, from the work of the gradient to the look whether all is finite."""
     count, sums = pieces.sums.shape[1], pieces.sums
     for k in range(pieces.me * count // pieces.team, (pieces.me + 1) * count // pieces.team):
         low = k * PIECE
         high = min(low + PIECE, state.theta.size)
         theta = state.theta[low:high]
-        if step == first_measured:
+        if phase == ORIGIN:
             copy(theta, origin[low:high])
-        elif step > first_measured:
+        elif phase >= MEASURED:
             sums[1, k] = sum_of_work(theta, origin[low:high], gradient[low:high])
         sums[0, k] = update_blocks(dynamics, state, gradient, noise, stream, step, before, h, low, high)
         sums[2, k] = nothing_if_finite(theta) + nothing_if_finite(state.xi[low:high])
 
 
 @kernel
-def help_chunk(pieces, dynamics, state, gradient, origin, noise, stream, step, before, step_sizes, first_measured):
+def help_chunk(pieces, dynamics, state, gradient, origin, noise, stream, step, before, step_sizes, phases):
     """What a helper does for a chunk: his pieces of every step, as soon as its gradient is there. Gives back how many."""
     for t in range(step_sizes.size):
         now, h = step + t, step_sizes[t]
         if not awaited(pieces, 0, now):
             return t
-        move_pieces(pieces, dynamics, state, gradient, origin, noise, stream, now, before, h, first_measured)
+        move_pieces(pieces, dynamics, state, gradient, origin, noise, stream, now, before, h, phases[t])
         before = h
         give_signal(pieces.signals, pieces.me * APART, now + 1)
     return step_sizes.size

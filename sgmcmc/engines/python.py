@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sgmcmc.engines.cpu import learn_from
+from sgmcmc.engines.watch import MEASURED, ORIGIN, watch
 from sgmcmc.engines.ways import work
 from sgmcmc.kernels import kernel
 from sgmcmc.minibatch import choose
@@ -40,6 +41,12 @@ def draw_normals(out, stream, step, purpose):
 def work_done(theta, origin, gradient):
     """`work`, compiled: θ may have millions of coordinates."""
     return work(theta, origin, gradient)
+
+
+@kernel
+def watch_step(theta, origin, gradient, sums):
+    """`watch`, compiled."""
+    watch(theta, origin, gradient, sums)
 
 
 def is_finite(state: Any) -> bool:
@@ -102,7 +109,7 @@ def run_chunk(
     before: Any,
     step_sizes: Any,
     kept: Any,
-    first_measured: int,
+    phases: Any,
     fresh: bool,
     out: Any,
     threads: int = 1,
@@ -121,18 +128,22 @@ def run_chunk(
             find_gradient(gradient, model, dynamics, state, buffers, stream, now)
         except KeyboardInterrupt:
             return t
-        if now == first_measured:
+        phase = int(phases[t])
+        if phase == ORIGIN:
             buffers.origin[:] = theta
-        elif now > first_measured:
-            buffers.sums[1] += work_done(theta, buffers.origin, buffers.gradient)
+        elif phase >= MEASURED:
+            # Floats of Python, as NumPy would warn where a sum overflows.
+            buffers.sums[1] = float(buffers.sums[1]) + float(work_done(theta, buffers.origin, buffers.gradient))
+            if phase >= 0:
+                watch_step(theta, buffers.origin, buffers.gradient, buffers.watch[phase])
         place = (stream, np.int64(now), before, h)
         if long:
             virial = update_spread(dynamics, state, buffers.gradient, NoMoments(), *place, threads)
         else:
             virial = update_once(dynamics, state, buffers.gradient, buffers.noise, NoMoments(), *place)
         before = h
-        if now > first_measured:
-            buffers.sums[0] += virial / theta.size
+        if phase >= MEASURED:
+            buffers.sums[0] = float(buffers.sums[0]) + float(virial) / theta.size
             buffers.sums[2] += 1.0
         if not is_finite(state):
             return t

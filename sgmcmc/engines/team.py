@@ -14,6 +14,7 @@ from sgmcmc.engines.cpu import Buffers
 from sgmcmc.engines.crew import Chain, Group, Job
 from sgmcmc.engines.parts import APART, Parts, members
 from sgmcmc.engines.pieces import Pieces, help_chunk, helpers
+from sgmcmc.engines.watch import NOTHING
 from sgmcmc.integrators import State
 from sgmcmc.minibatch import forget
 from sgmcmc.threads import borrowed_pool
@@ -21,7 +22,6 @@ from sgmcmc.update import noise_buffers
 
 __all__ = ["teams"]
 
-NEVER = np.int64(2**62)
 ALONE = 16  # steps, to see how fast one is
 TOGETHER = 64  # steps, to see whether a team is faster: to call it together takes as long as eight of them
 BRIEF = 0.01  # seconds; of steps so long that 64 of them take more, a few are enough to see
@@ -149,7 +149,13 @@ class RowTeam(Team):
 
     def call(self, pool: ThreadPoolExecutor, chain: Chain, count: int) -> list[Future[Any]]:
         copies = [State(*(a.copy() for a in chain.state)) for _ in self.others]
-        step = (*self.place(chain, count), self.job.plan.kept[:0], NEVER, chain.fresh and count > 0, chain.out[:0])
+        step = (
+            *self.place(chain, count),
+            self.job.plan.kept[:0],
+            np.full(count, NOTHING, np.int8),
+            chain.fresh and count > 0,
+            chain.out[:0],
+        )
         return [pool.submit(self._follow, own, state, *step) for own, state in zip(self.others, copies, strict=True)]
 
     def _follow(self, own: Buffers, state: State, *step: Any) -> Any:
@@ -172,7 +178,7 @@ class CoordinateTeam(Team):
         return self.buffers.pieces.signals
 
     def call(self, pool: ThreadPoolExecutor, chain: Chain, count: int) -> list[Future[Any]]:
-        step = (*self.place(chain, count), np.int64(self.job.plan.first_measured))
+        step = (*self.place(chain, count), self.job.plan.phases(chain.step, count))
         return [pool.submit(self._help, chain, own, noise, *step) for own, noise in self.others]
 
     def _help(self, chain: Chain, own: Pieces, noise: Any, *step: Any) -> Any:

@@ -19,6 +19,7 @@ from sgmcmc import archive
 from sgmcmc.engines.crew import Chain
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.recording import Tally
+from sgmcmc.engines.watch import watched
 from sgmcmc.integrators import State
 from sgmcmc.runs.collect import versions
 from sgmcmc.runs.drawfile import DrawFile
@@ -107,7 +108,9 @@ def _arrays(chains: list[Chain], file: DrawFile | None) -> dict[str, Any]:
     found |= {name: np.array([getattr(c, name) for c in chains]) for name in _NUMBERS[:4]}
     found["diverged"] = np.array([-1 if c.diverged is None else c.diverged for c in chains])
     if chains[0].terms is not None:
-        found["terms"] = [_terms(c, chains[0].terms) for c in chains]
+        found["terms"] = [_like(c.terms, chains[0].terms) for c in chains]
+    if chains[0].watch is not None:  # files of older versions have none
+        found["watch"] = [_like(c.watch, chains[0].watch) for c in chains]
     if chains[0].tally is not None:
         found |= {f"tally_{n}": [getattr(c.tally, n) for c in chains] for n in ("mean", "variance")}
         found["tally_count"] = np.array([c.tally.count for c in chains if c.tally is not None])
@@ -116,8 +119,8 @@ def _arrays(chains: list[Chain], file: DrawFile | None) -> dict[str, Any]:
     return found
 
 
-def _terms(chain: Chain, like: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.zeros_like(like) if chain.terms is None else chain.terms
+def _like(own: NDArray[np.float64] | None, other: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.zeros_like(other) if own is None else own
 
 
 # ---- going on -----------------------------------------------------------------------------------------------------------
@@ -172,6 +175,9 @@ def _restore_extras(arrays: dict[str, NDArray[Any]], chain: Chain, i: int, chain
     if "terms" in arrays:
         both = chain.state.p.size + chain.state.theta.size
         chain.terms = _taken(arrays, "terms", (chains, both), np.float64)[i].copy()
+    if "watch" in arrays:
+        count = watched(chain.state.theta.size, chains, plan.segments).size
+        chain.watch = _taken(arrays, "watch", (chains, plan.segments, 3 * count + 1), np.float64)[i].copy()
     if chain.tally is not None:
         shape = (chains, chain.tally.mean.size)
         mean, variance = (_taken(arrays, f"tally_{n}", shape, np.float64)[i].copy() for n in ("mean", "variance"))

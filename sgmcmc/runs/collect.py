@@ -11,12 +11,14 @@ from sgmcmc.engines.crew import Chain
 from sgmcmc.engines.herd import Herded
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.recording import Keep, KeepFunction
+from sgmcmc.engines.watch import temperatures_of, watched
 from sgmcmc.integrators import State
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.minibatch import FullData, rows_per_step
 from sgmcmc.parameters import Layout
 from sgmcmc.runs.settings import Settings
-from sgmcmc.trace import KeptMoments, Trace
+from sgmcmc.schedules import Constant
+from sgmcmc.trace import CoordinateTemperatures, KeptMoments, Trace
 
 __all__ = ["collect", "facts"]
 
@@ -46,7 +48,34 @@ def collect(
     named = facts_of_theta if draws.shape[2] == settings.dim else {}
     if isinstance(keep, KeepFunction):
         named = {"parameters": Layout({"kept": (keep.size,)})}
-    return Trace(draws, info, kinetic, configurational, final, moments=_moments(alive), again=again, **named)
+    more = {"moments": _moments(alive), "again": again, "weights": _weights(plan, n_draws)}
+    more["by_coordinate"] = _by_coordinate(alive, settings, plan)
+    return Trace(draws, info, kinetic, configurational, final, **more, **named)
+
+
+def _weights(plan: Plan, n_draws: int) -> Any:
+    """The step sizes of the draws; one number if they are all the same."""
+    if isinstance(plan.schedule, Constant):
+        return plan.schedule.step_size
+    return plan.schedule.step_sizes(plan.kept[:n_draws])
+
+
+def _by_coordinate(alive: list[Chain], settings: Settings, plan: Plan) -> CoordinateTemperatures | None:
+    """The temperatures of single coordinates, in those segments of the run that all chains measured."""
+    if any(c.watch is None for c in alive):
+        return None
+    first = alive[0]
+    if isinstance(first, Herded) and first.herd.watch is not None:
+        rows = np.array([c.place for c in alive if isinstance(c, Herded)])
+        sums = first.herd.watch[rows]
+    else:
+        sums = np.stack([c.watch for c in alive if c.watch is not None])
+    sums = sums[:, (sums[:, :, -1] > 0.0).all(axis=0)]
+    if sums.shape[1] == 0:
+        return None
+    coordinates = watched(settings.dim, settings.chains, plan.segments)
+    origins = np.stack([c.origin[coordinates] for c in alive])
+    return CoordinateTemperatures(coordinates, temperatures_of(sums, origins))
 
 
 def _ends(alive: list[Chain]) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sgmcmc.engines import cpu, crew, packed, python, team
 from sgmcmc.engines.herd import set_apart
-from sgmcmc.engines.plan import Plan, make_plan
+from sgmcmc.engines.plan import Plan, make_plan, segments_for
 from sgmcmc.engines.recording import Recorder
 from sgmcmc.minibatch import FullData, variance_share
 from sgmcmc.parameters import Layout
@@ -60,7 +60,9 @@ class Settings:
     @cached_property
     def plan(self) -> Plan:
         """Which steps there are, and which are kept; made once, at the door. A copy for another process does not have it."""
-        return make_plan(self.sampler.schedule, self.draws, self.warmup, self.thin, self.first)
+        return make_plan(
+            self.sampler.schedule, self.draws, self.warmup, self.thin, self.first, segments_for(self.chains)
+        )
 
     @property
     def measure(self) -> cpu.Measured | cpu.Unmeasured:
@@ -88,6 +90,7 @@ class Settings:
             self.plan,
             kind,
             recorder,
+            self.chains,
         )
 
     def _laid_out(self, model: Any) -> Any:
