@@ -84,7 +84,9 @@ def _(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion,
     for i in range(p.size):
         sinh[i] = sinh_flow(kinetics, p[i], 0.5 * h * xi[i])
     if learning:
-        learn_from_sinh(dynamics.noise, thermostat, kinetics, dynamics.temperature, diffusion, center, state, moment, sinh)
+        learn_from_sinh(
+            dynamics.noise, thermostat, kinetics, dynamics.temperature, diffusion, center, state, moment, sinh
+        )
     per_variance = crosstalk_rate(dynamics.sigma_theta, dynamics.temperature, h)
     for i in range(p.size):
         c = crosstalk(thermostat, per_variance, state.variance, i)

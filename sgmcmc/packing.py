@@ -138,7 +138,11 @@ def _(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
 @implements(drift_compensated, PackedPerCoordinate)
 def _(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
     theta, p, xi = state.theta, state.p, state.xi
-    virial, rate, per_variance = thermostat.virial, tau * thermostat.gamma, crosstalk_rate(sigma_theta, temperature, tau)
+    virial, rate, per_variance = (
+        thermostat.virial,
+        tau * thermostat.gamma,
+        crosstalk_rate(sigma_theta, temperature, tau),
+    )
     for i in range(p.size):
         v, excess = velocity_and_excess(kinetics, p[i], temperature)
         c = crosstalk(thermostat, per_variance, state.variance, i)
@@ -155,7 +159,9 @@ def _(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion,
     for i in range(p.size):
         sinh[i] = sinh_flow(kinetics, p[i], 0.5 * h * xi[i])
     if learning:
-        learn_from_sinh(dynamics.noise, thermostat, kinetics, dynamics.temperature, diffusion, center, state, moment, sinh)
+        learn_from_sinh(
+            dynamics.noise, thermostat, kinetics, dynamics.temperature, diffusion, center, state, moment, sinh
+        )
     for i in range(p.size):
         c = crosstalk(thermostat, per_variance, state.variance, i)
         theta[i], xi[i], sinh[i], rest[i], virial[i] = glided(

@@ -365,7 +365,9 @@ class Sampler:
         h = kind.type(self.schedule.step_sizes(np.array([state.step]))[0])
         place = (state.stream, np.int64(state.step), kind.type(state.before), h)
         running = NoMoments() if moments is None else moments.next(dim, True, device.upload)
-        device_step.launch_step(device, dynamics, self.sizes(dim, state.inferred), arrays, gradient, room, running, *place)
+        device_step.launch_step(
+            device, dynamics, self.sizes(dim, state.inferred), arrays, gradient, room, running, *place
+        )
         return ChainState(arrays, state.stream, state.step + 1, float(h), state.inferred)
 
 

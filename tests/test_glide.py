@@ -41,7 +41,10 @@ def by_letters(d, kinetics, state, moment, spare, rest):
 
 
 def moved(function, h, step, dtype, truth=False):
-    """θ, p, ξ, the two sides of the balance of energies and Σ p K'(p) after a step, from numbers of precision `dtype`; with `truth` in double precision."""
+    """θ, p, ξ, both sides of the balance of energies and Σ p K'(p) after a step, from numbers of precision `dtype`.
+
+    With `truth` in double precision.
+    """
     sampler = sg.SGMGTD(0.01, a=1, mass=1.3, scale=0.7, center="adaptive")
     p = (MOMENTA * np.where(np.arange(MOMENTA.size) % 2, 1, -1)).astype(dtype)
     working = np.float64 if truth else dtype

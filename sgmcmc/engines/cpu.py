@@ -61,7 +61,7 @@ class Buffers(NamedTuple):
 
 @open_function(on=1, inline=True, fastmath=LOOP)
 def estimate(measure, gradient, model, theta, buffers, stream, step):
-    """The sum over the rows, its weight and the prior, into buffers.gradient; if it is measured, a sample of its noise beside it."""
+    """The sum over the rows, its weight and the prior, into buffers.gradient; a sample of its noise, if it is measured."""
 
 
 @implements(estimate, Unmeasured)

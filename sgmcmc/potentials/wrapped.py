@@ -221,7 +221,7 @@ def has_own_noise(model: Any) -> bool:
         except Exception:  # it may not be defined here; if it is wrong, the run says so
             return not model.additive
         twice.append(out)
-    return not model.additive or not np.array_equal(*twice, equal_nan=True)
+    return not model.additive or not np.array_equal(twice[0], twice[1], equal_nan=True)
 
 
 def is_ours(model: Any) -> bool:

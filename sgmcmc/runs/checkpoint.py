@@ -130,8 +130,9 @@ def restore(saved: Saved, known: dict[str, str], chains: list[Chain], plan: Plan
     """Put chains that stand at their start where they were; ValueError if these are not the chains of the checkpoint."""
     arrays, there = saved.arrays, dict(saved.header["identity"])
     if "variance" not in arrays:  # of an older version, whose digest of the start is of other arrays
-        numbers = (float(known[f"sampler.{name}"]) for name in ("sigma_p", "temperature"))
-        arrays = with_variance(arrays, *numbers, float(known.get("sampler.thermostat.adaptive", 0.0)) > 0.0)
+        sigma_p, temperature = (float(known[f"sampler.{name}"]) for name in ("sigma_p", "temperature"))
+        adaptive = float(known.get("sampler.thermostat.adaptive", 0.0)) > 0.0
+        arrays = with_variance(arrays, sigma_p, temperature, adaptive)
         there["init"] = known["init"]
     other = difference(there, known)
     if other is not None:

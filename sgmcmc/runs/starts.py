@@ -40,9 +40,9 @@ def start(settings: Settings, init: Any, seed: int) -> list[Chain]:
         if sizes[name] == 0:
             raise ValueError(f"init[{name!r}] was given, but the sampler has no {_WORDS[name]}; leave it out")
     values = {name: _per_chain(f"init[{name!r}]", value, chains, sizes[name]) for name, value in given.items()}
-    extra = {name: values[name] for name in ("p", "xi") if name in values}
-    noise: dict[str, Any] = {"variance": settings.known_variance, "inferred": settings.inferred}
-    states, fresh = sampler.start(values["theta"].astype(kind), **extra, **noise), "p" not in values
+    extra: dict[str, Any] = {name: values[name] for name in ("p", "xi") if name in values}
+    extra |= {"variance": settings.known_variance, "inferred": settings.inferred}
+    states, fresh = sampler.start(values["theta"].astype(kind), **extra), "p" not in values
     herd, keys = Herd(states, np.zeros((chains, dim), kind), np.zeros((chains, 3))), stream(seed, chains - 1)
     return [Herded(herd, i, keys, nowhere, fresh) for i in range(chains)]
 

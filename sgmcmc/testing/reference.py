@@ -76,14 +76,17 @@ class Reference:
 
     def center(self, s: State) -> Array:
         """μ, where ξ is pulled to."""
-        known = self.sampler.noise_estimate if self.sampler.wants_variance else 0.0  # a fixed centre trusts the estimate
+        known = (
+            self.sampler.noise_estimate if self.sampler.wants_variance else 0.0
+        )  # a fixed centre trusts the estimate
         return np.asarray(self.sampler.sigma_p + (0.5 * self.h * s.variance - known) / self.T)
 
     def crosstalk(self, s: State) -> Array | float:
         """c of every coordinate."""
         if s.variance.size == 0:
             return 0.0
-        return np.minimum(0.5 * self.sampler.sigma_theta * self.h * s.variance / self.T, 0.9)
+        c: Array = np.minimum(0.5 * self.sampler.sigma_theta * self.h * s.variance / self.T, 0.9)
+        return c
 
     def compensate(self, s: State) -> None:
         s.theta[:] -= 2.0 * self.crosstalk(s) * self.h * self.scale * self.velocity(s.p)

@@ -1,6 +1,14 @@
 """Thermostats: the friction on the momentum, how it is steered, and what gradient noise does to it."""
 
-from sgmcmc.thermostats.energy_balance import account, follow, is_learning, learn, mean_bend, power_and_bend, power_and_bend_of_tanh
+from sgmcmc.thermostats.energy_balance import (
+    account,
+    follow,
+    is_learning,
+    learn,
+    mean_bend,
+    power_and_bend,
+    power_and_bend_of_tanh,
+)
 from sgmcmc.thermostats.gradient_noise import (
     LEARN_EVERY,
     InferredNoise,

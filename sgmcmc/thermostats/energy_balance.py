@@ -151,8 +151,15 @@ def follow(state, i, power, bend, temperature, diffusion, center, sharers, momen
     state.loss[i] += gain * (h * (power - diffusion * bend) - state.loss[i])
     state.bend[i] += gain * (0.5 * w * w * bend - state.bend[i])
     state.span[i] += gain * (h * bend - state.span[i])
-    state.variance[i] = known_part(state.loss[i], state.bend[i], state.span[i], at_center(center, state.variance[i]),
-                                   temperature, sharers, moment.step)
+    state.variance[i] = known_part(
+        state.loss[i],
+        state.bend[i],
+        state.span[i],
+        at_center(center, state.variance[i]),
+        temperature,
+        sharers,
+        moment.step,
+    )
 
 
 @leaf

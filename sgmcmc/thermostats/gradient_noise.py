@@ -100,7 +100,7 @@ def crosstalk(thermostat, rate, variance, i):
     The same noise enters θ through −σ_θ ∇U: it adds σ_θ² D_B to the diffusion of θ and correlates it with that of p by
     σ_θ D_B. With D = [[σ_θT, σ_θD_B], [σ_θD_B, σ_pT + D_B]] in all, exp(−H/T) is invariant for the drift −(D + Q)∇H/T, Q
     antisymmetric. The coefficients of ∇U are given, −σ_θ and −1; so θ has (1 − c) of its noise injected and moves with
-    (1 − 2c) K'(p). This is exact for small steps; in a step of size h a share of about ½ c h σ_θ U'' of the variance of θ is left.
+    (1 − 2c) K'(p). This is exact for small steps; in steps of size h the variance of θ stays too large by about ½ c h σ_θ U''.
     """
 
 
