@@ -53,7 +53,8 @@ class Sampler:
     sigma_theta, sigma_p, sigma_xi : diffusion of θ, p and ξ; each brings its own drift, so that the law stays right.
     temperature : T; the target is exp(−U/T).
     scale : a number, or an array with one entry per coordinate: the chain runs in θ/scale (diagonal preconditioning); or a
-        square matrix S: it runs in S⁻¹θ, for posteriors whose coordinates depend on each other (2 d² products a step).
+        square matrix S: it runs in S⁻¹θ, for posteriors whose coordinates depend on each other (2 d² products a step). "auto":
+        `sample` measures it before the run, so that the posterior has a spread of about 1 and 0.1 is a usual step size.
     noise_estimate : B̂, the diffusion that gradient noise brings by itself (h/2 times its variance); so much less is injected.
     resample_momentum, resample_thermostat : draw p, ξ afresh from their invariant laws every so many steps; None is never.
     """
@@ -183,6 +184,8 @@ class Sampler:
 
         inferred : whether the variance of the gradient noise is inferred from the balance of energies, or known.
         """
+        if isinstance(self.scale, str):
+            raise ValueError("scale='auto' is measured by sample before its run; give numbers here")
         if isinstance(self.scale, np.ndarray) and self.scale.shape not in ((dim,), (dim, dim)):
             raise ValueError(
                 f"scale has shape {self.scale.shape}; give one number, one for each of {dim} coordinates, or a matrix"
@@ -440,6 +443,8 @@ def _part(name: str, value: Any, default: Any) -> Any:
 
 
 def _scale(value: Any) -> Any:
+    if isinstance(value, str):
+        return checks.one_of("scale", value, ("auto",))
     array = checks.finite_array("scale", value)
     if array.ndim == 2 and array.shape[0] == array.shape[1] > 0:
         return _matrix(array)

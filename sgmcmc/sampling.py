@@ -26,6 +26,7 @@ from sgmcmc.runs.lock import Lock
 from sgmcmc.runs.remote import remote_tasks
 from sgmcmc.runs.settings import Settings, local_tasks
 from sgmcmc.runs.starts import start
+from sgmcmc.runs.units import in_natural_units
 from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace
 
@@ -73,7 +74,7 @@ def sample(
         "blocks" (for data larger than memory), or ``sg.minibatch.Blocks(block, window)``.
     seed : 0 … 2⁶⁴ − 1; None takes one from the operating system, and the trace says which (``trace.info["seed"]``).
     init : where chains start: (dim,), or (chains, dim), or {"theta": …, "p": …, "xi": …}, or a `Trace` to go on from. None
-        is a small cloud around 0.
+        is a small cloud around 0; with ``scale="auto"``, where the pilot has found the posterior.
     thin : keep every so many steps.
     dtype : np.float64 or np.float32, for everything in the run.
     device : "cpu", "cuda", or "auto": a GPU if one is usable, else the CPU; ``trace.info["device"]`` says which.
@@ -106,6 +107,7 @@ def sample(
     given |= {"batch_size": batch_size, "minibatch": minibatch, "threads": threads, "on_divergence": on_divergence}
     given |= {"gradient_noise": gradient_noise, "clip_gradient": clip_gradient}
     settings = as_settings(model, sampler, init, given)
+    measured_scale = isinstance(sampler.scale, str)
     check_progress(progress)
     if not isinstance(warn, bool | np.bool_):
         raise TypeError(f"warn={checks.show(warn)} is neither True nor False")
@@ -116,11 +118,16 @@ def sample(
         found = place.found()
         saved = None if found is None else load(found)
         seed = as_seed(seed, init, None if saved is None else saved.seed)
+        if isinstance(sampler.scale, str):
+            sampler, init = in_natural_units(sample, model, sampler, init, settings, seed, progress is True)
+            settings = as_settings(model, sampler, init, given)
         all_chains = start(settings, init, seed)
         kept = as_keep(keep, all_chains[0].state.theta)
         keeping = stack.enter_context(open_keeping(settings, place, kept, all_chains, seed, saved))
         again = Again(sample, model, sampler, given | {"seed": seed, "threads": threads, "on_divergence": "drop"})
         trace = _run(settings, place, keeping, seed, progress, again)
+    if measured_scale:
+        trace.info["scale"] = np.asarray(sampler.scale).tolist()
     trace.info["minibatch"] = _name(minibatch) if batch_size is not None else None
     trace.info["keep"] = keep if keep is None or isinstance(keep, str) else getattr(keep, "__name__", repr(keep))
     if warn:
