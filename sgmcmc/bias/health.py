@@ -1,6 +1,7 @@
 """Health: what `sample` says by itself when a run is hot, cold, unstable, not mixed, or running away.
 
-A run whose θ runs away, or that lost chains, is named whatever its length. The rest costs next to nothing: only what the run has
+A run whose θ runs away, or that lost chains, is named whatever its length, and so is a bias that follows from its settings
+(`foreseen`). The rest costs next to nothing: only what the run has
 measured anyway is looked at, and some of its draws. Of a healthy run it says nothing. A temperature counts as wrong when all of
 its 99.9 % interval, by the scatter between chains, is more than 10 % off, that of a single coordinate when all of an interval
 that is for all coordinates together is more than 20 % off; chains count as not mixed when split R̂ of one of the parameters
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from sgmcmc.bias.coordinates import worst_coordinate
 from sgmcmc.bias.finding import Finding, name_of, student
+from sgmcmc.bias.foreseen import foreseen
 from sgmcmc.bias.runaway import runaway
 from sgmcmc.checks import RunWarning
 
@@ -46,8 +48,9 @@ def problems(trace: Any) -> list[Finding]:
         return []
     found, lost = [diverged(trace)], runaway(trace)
     if lost is not None:  # all the rest would follow from it
-        found += [lost]
-    elif _draws_of(trace) >= LEAST_DRAWS:
+        return [f for f in (*found, lost) if f is not None]
+    found += foreseen(trace)
+    if _draws_of(trace) >= LEAST_DRAWS:
         whole = temperature(trace)
         found += [boiling(trace), mixing(trace), coordinate(trace) if whole is None else whole]
     return [f for f in found if f is not None and f.is_problem]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sgmcmc import checks
 from sgmcmc.bias.coordinates import worst_coordinate
 from sgmcmc.bias.finding import Finding
+from sgmcmc.bias.foreseen import foreseen
 from sgmcmc.bias.halving import as_functions, step_halving
 from sgmcmc.bias.health import diverged
 from sgmcmc.bias.mixing import mixing
@@ -48,6 +49,7 @@ def bias_report(
     found = [f for f in seen if f is not None]
     found += gradient_noise(trace, known, trace.again)
     found += [stability(trace, known, trace.again)]
+    found += foreseen(trace)
     found += mixing(trace)
     if halving or (halving is None and len(wanted) > 0):
         found += step_halving(trace, trace.again, wanted, progress)

@@ -35,9 +35,7 @@ def in_natural_units(
         return replace(sampler, scale=_of_trace(init)), init
     given = init.get("theta") if isinstance(init, Mapping) else init
     options: dict[str, Any] = {"temperature": sampler.temperature, "seed": seed % 2**63, "progress": progress}
-    pilot = find_scale(
-        sample, model, chains=settings.chains, init=given, matrix=settings.device == "cpu", **options
-    )
+    pilot = find_scale(sample, model, chains=settings.chains, init=given, matrix=settings.device == "cpu", **options)
     found = replace(sampler, scale=pilot.scale)
     if given is not None:
         return found, init

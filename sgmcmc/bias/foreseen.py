@@ -1,0 +1,239 @@
+"""Foreseen bias: what follows from the step size, the friction and the variance V of the gradient noise, without any draws.
+
+The temperatures of a run see a few per cent at best, and after many draws. These formulas need none. In the chain's units, with k
+a typical K'' and h the longest step that is recorded:
+
+    heating      hVσ_θ/(2T) overdamped, hV/(2σ_pT) with a constant friction or centre: the variance of θ is so much too large
+    crosstalk    c = σ_θhV/(2T): its compensation leaves ½ c h σ_θ U'' of the variance, and is not possible for c near 1
+    kicks        h²Vk/T: at 0.4 a thermostat leaves 1.5 % too little variance, at 0.8 5 % (SGNHT; docs/every-scale.md)
+    thermostat   h²γT: at 0.04 the variance is 0.7 % too small, at 0.1 2.7 % (SGNHT; a quarter of it)
+    reshuffling  h²VEk/(6T), E steps an epoch: the momenta follow the batches of an epoch to and fro, and a thermostat that sees
+                 this as heat cools θ, up to so much
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc.bias.finding import Finding
+from sgmcmc.bias.gradients import noise_variance
+from sgmcmc.frames import slope_in_units
+from sgmcmc.integrators import Euler
+from sgmcmc.kinetics import Overdamped
+from sgmcmc.minibatch import Blocks, EpochShuffle, as_minibatch, variance_share
+from sgmcmc.potentials import Potential, PythonPotential, add_gradient, rows_of
+from sgmcmc.thermostats import FixedFriction, PerChain
+
+__all__ = ["foreseen"]
+
+Array = NDArray[np.float64]
+
+HEATING, CROSSTALK, KICKS, FAST, RESHUFFLED = 0.02, 0.1, 0.25, 0.04, 0.02
+ROWS, FEW, NUMBERS = (
+    100,
+    10,
+    20_000,
+)  # rows whose gradients tell the variance: at most, at least, and their numbers in all
+LONG = 5000  # coordinates; above, compiled code is faster however long it takes to compile
+
+
+class Noise(NamedTuple):
+    """The gradient noise of a run: its variance, and the batch that it comes from (0: none)."""
+
+    variance: float  # of the noisiest coordinate, in the chain's units, as a slow variable sees it
+    of_a_step: float  # the same, of a single step
+    batch: int
+    rows: int
+    epoch: int  # steps until all rows have been seen, of reshuffled batches; else 0
+
+
+def foreseen(trace: Any) -> list[Finding]:
+    """The problems of a run that follow from its settings; those that one warning explains are not named twice."""
+    again = trace.again
+    if again is None or trace.model is None or "theta" not in trace.final:
+        return []
+    sampler, h = again.sampler, _longest_step(trace, again)
+    if isinstance(sampler.scale, str) or not h > 0.0:
+        return []
+    noise = _noise(trace, again, h)
+    if noise is None:
+        return []
+    found = [_fast_thermostat(sampler, h, trace.final["theta"].shape[-1]), _reshuffled(sampler, h, noise)]
+    if noise.variance > 0.0:
+        found += [_heating(sampler, h, noise), _crosstalk(sampler, h, noise), _kicks(sampler, h, noise)]
+    return [f for f in found if f is not None]
+
+
+def _longest_step(trace: Any, again: Any) -> float:
+    if again.step_size is not None:
+        return float(again.step_size)
+    weights = np.asarray(trace.weights, float)
+    return float(weights.max(initial=0.0))
+
+
+# ---- the noise ------------------------------------------------------------------------------------------------------------
+
+
+def _noise(trace: Any, again: Any, h: float) -> Noise | None:
+    """None where the noise cannot be told: the gradient fails there."""
+    sampler, options = again.sampler, again.options
+    n_rows, size = rows_of(trace.model), options["batch_size"]
+    dim = trace.final["theta"].shape[-1]
+    squares = (
+        (sampler.scale**2).sum(axis=0) if np.ndim(sampler.scale) == 2 else np.broadcast_to(sampler.scale, dim) ** 2
+    )
+    added = 2.0 * float(options["gradient_noise"]) * squares
+    if size is None:
+        return Noise(float(added.max()), float(added.max()), 0, n_rows, 0)
+    batch = as_minibatch(size, options["minibatch"], n_rows)
+    kind = "replacement" if isinstance(batch, Blocks) else str(options["minibatch"])
+    theta = np.asarray(trace.final["theta"], float).mean(axis=0)
+    try:
+        each = np.asarray(row_variance(trace.model, theta, size, kind, sampler.scale)) + added
+    except Exception:  # a user's gradient, at a point of ours
+        return None
+    if not np.isfinite(each).all():
+        return None
+    epoch = n_rows // size if isinstance(batch, EpochShuffle) else 0
+    alone = 1.0 - (size - 1) / (n_rows - 1) if epoch and n_rows > 1 else 1.0
+    seen = variance_share(batch, n_rows, h * sampler.relaxation) / max(alone, 1e-300) if epoch else 1.0
+    return Noise(float((seen * each).max()), float(each.max()), int(size), n_rows, epoch)
+
+
+def row_variance(model: Any, theta: Array, size: int, kind: str, scale: Any) -> Array:
+    """`noise_variance` of a few rows, in plain Python: to compile a gradient for this would take longer than many runs."""
+    if theta.size > LONG:
+        return noise_variance(model, theta, size, kind, most=FEW, scale=scale)
+    n, single = rows_of(model), _row_gradient(model)
+    some = np.linspace(0, n - 1, min(n, max(FEW, min(ROWS, NUMBERS // theta.size)))).astype(np.int64)
+    with np.errstate(all="ignore"):
+        slopes = np.stack([n * single(theta.copy(), np.array([i])) for i in np.unique(some)])
+    variance = slope_in_units(scale, slopes).var(axis=0, ddof=1 if len(slopes) > 1 else 0)
+    different = 1.0 if kind == "replacement" or n < 2 else 1.0 - (size - 1) / (n - 1)
+    return np.asarray(variance / size * different)
+
+
+def _row_gradient(model: Any) -> Callable[[Array, NDArray[np.int64]], Array]:
+    """The sum over rows of the gradient of −log p(y_i | θ), not compiled."""
+    if isinstance(model, Potential) and not isinstance(model, PythonPotential):
+        function, fields = getattr(model._functions()[0], "py_func", None), model
+        if function is None:
+            raise TypeError("a copy of a Potential knows no function")
+        twin = Potential(
+            function, model.dim, getattr(fields, "data", None), model.prior, n_rows=model.n_rows, additive=False
+        )
+        return _row_gradient(twin)
+
+    def sum_over(theta: Array, rows: NDArray[np.int64]) -> Array:
+        out = np.zeros(theta.size)
+        if isinstance(model, PythonPotential):
+            model.gradient_sum(theta, rows, out)
+        else:
+            add_gradient(model, theta, rows, out)
+        return out
+
+    return sum_over
+
+
+# ---- what follows from it ---------------------------------------------------------------------------------------------------
+
+
+def _heating(sampler: Any, h: float, noise: Noise) -> Finding | None:
+    """Samplers that do not absorb gradient noise."""
+    T, overdamped = sampler.temperature, isinstance(sampler.kinetics, Overdamped)
+    fixed = isinstance(sampler.thermostat, FixedFriction)
+    pulled = sampler.sigma_xi > 0.0 or sampler.resample_thermostat is not None
+    if not fixed and (sampler.wants_variance or not pulled):
+        return None
+    rate = sampler.sigma_theta if overdamped else 1.0 / max(sampler.sigma_p, 1e-300)
+    x = (0.5 * h * noise.variance * rate - (0.0 if overdamped else sampler.noise_estimate * rate)) / T
+    if abs(x) <= HEATING:
+        return None
+    if x < 0.0:
+        said = f"noise_estimate={sampler.noise_estimate:g} takes off more than gradients bring, which cools by {-x:.1%}; lower it"
+        return Finding("foreseen cooling", x, math.nan, math.nan, "cold", said)
+    cure = "SGNHT(...)" if fixed else 'center="adaptive"'
+    said = (
+        f"gradient noise of variance {noise.variance:.3g} heats it by {x:.1%}, as nothing absorbs it; take {cure}, "
+        f"{_smaller(sampler, h, noise, HEATING / x, HEATING / x)}"
+    )
+    return Finding("foreseen heating", x, math.nan, math.nan, "hot", said)
+
+
+def _crosstalk(sampler: Any, h: float, noise: Noise) -> Finding | None:
+    """Gradient noise that enters θ by itself."""
+    if sampler.sigma_theta == 0.0 or isinstance(sampler.kinetics, Overdamped):
+        return None
+    c = 0.5 * sampler.sigma_theta * h * noise.variance / sampler.temperature
+    if c <= CROSSTALK * (1.0 + 1e-6):
+        return None
+    left = "whose compensation leaves some bias" if c < 0.5 else "which cannot be compensated"
+    said = (
+        f"gradient noise enters θ through sigma_theta, c = σ_θhV/(2T) = {c:.2g}, {left}; take "
+        f"sigma_theta={sampler.sigma_theta * 0.8 * CROSSTALK / c:.2g}, "
+        f"{_smaller(sampler, h, noise, CROSSTALK / c, CROSSTALK / c)}"
+    )
+    return Finding("crosstalk of gradient noise", c, math.nan, math.nan, "biased", said)
+
+
+def _kicks(sampler: Any, h: float, noise: Noise) -> Finding | None:
+    """A single step's noise that is not small beside the momenta."""
+    if isinstance(sampler.thermostat, FixedFriction):
+        return None
+    x = h * h * noise.of_a_step * _bend(sampler) / sampler.temperature
+    if x <= KICKS:
+        return None
+    said = (
+        f"the gradient noise of one step is {math.sqrt(x):.2g} times as large as the momenta, too much for a thermostat; take "
+        f"{_smaller(sampler, h, noise, math.sqrt(KICKS / x), KICKS / x)}"
+    )
+    return Finding("noise of a step by momenta", x, math.nan, math.nan, "biased", said)
+
+
+def _fast_thermostat(sampler: Any, h: float, dim: int) -> Finding | None:
+    """A thermostat that the step does not resolve."""
+    if isinstance(sampler.thermostat, FixedFriction):
+        return None
+    shared = dim if isinstance(sampler.thermostat, PerChain) else 1
+    x = h * h * sampler.thermostat.gamma * sampler.temperature / shared
+    if x <= FAST or isinstance(sampler.integrator, Euler):
+        return None
+    said = (
+        f"its thermostat is fast for the step, h²γT = {x:.2g}, which makes variances up to {0.25 * x:.1%} too small; take "
+        f"gamma={FAST * sampler.thermostat.gamma / x:.2g} or step_size={h * math.sqrt(FAST / x):.2g}"
+    )
+    return Finding("thermostat by step", x, math.nan, math.nan, "biased", said)
+
+
+def _reshuffled(sampler: Any, h: float, noise: Noise) -> Finding | None:
+    """Batches of an epoch whose noises add up to 0."""
+    if noise.epoch < 2 or isinstance(sampler.thermostat, FixedFriction):
+        return None
+    x = h * h * noise.of_a_step * noise.epoch * _bend(sampler) / (6.0 * sampler.temperature)
+    if x <= RESHUFFLED:
+        return None
+    said = (
+        f"momenta follow reshuffled batches to and fro through an epoch of {noise.epoch} steps; the thermostat takes this for "
+        f'heat and cools θ by up to {min(x, 1.0):.0%}; take minibatch="replacement"'
+    )
+    return Finding("cooling by reshuffled batches", x, math.nan, math.nan, "cold", said)
+
+
+def _bend(sampler: Any) -> float:
+    """A typical K''."""
+    return float(sampler.relaxation / sampler.sigma_p) if sampler.sigma_p > 0.0 else 1.0
+
+
+def _smaller(sampler: Any, h: float, noise: Noise, step: float, batch: float) -> str:
+    """The step, `step` times as long, or the batch, 1/`batch` times as large, that would do."""
+    said = f"step_size={0.8 * h * step:.2g}"
+    if noise.batch > 0:
+        wanted = math.ceil(1.25 * noise.batch / batch)
+        said += f" or batch_size={wanted if wanted < noise.rows else None}"
+    plain = not isinstance(sampler.scale, np.ndarray) and sampler.scale == 1.0
+    return f'{said}; or scale="auto" with step_size=0.1' if plain and noise.batch > 0 else said
