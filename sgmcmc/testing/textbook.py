@@ -81,4 +81,5 @@ def _box(name: str, fault: str, temperature: float, init: Any, step: Any) -> Bla
         temperature,
         vectorised=True,
         calls_gradient=fault == "reversed",
+        draws_hidden=True,
     )
