@@ -167,7 +167,7 @@ def _forgets(judge: Judge, w: Averages) -> tuple[list[Finding], float]:
     power, inside = room + SURELY * se, abs(figure) < room
     about = f"se {se:.2g}; starts at {STARTS}; {judge.rules.about}"
     passed = bool(inside and power <= 2.0 * NEEDED)
-    return [Finding(check, run.box.name, figure, words, passed, about, power, passed)], abs(figure) + 3.0 * se
+    return [Finding(check, run.box.name, figure, words, passed, about, power, passed)], abs(figure) + 3.0 * se if inside else np.inf
 
 
 STARTS = "1.5 standard deviations, shifted by 0.5"

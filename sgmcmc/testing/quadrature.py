@@ -20,6 +20,7 @@ from sgmcmc.testing.report import Finding
 from sgmcmc.testing.statistics import Slope
 from sgmcmc.testing.subjects import Kernel, Subject, standard_subjects
 from sgmcmc.testing.targets import QUARTIC, SKEW, Target
+from sgmcmc.testing.time_scales import fastest
 
 __all__ = ["check_order", "defect_size", "quadrature_defects", "quadrature_slope", "resolvable", "subjects"]
 
@@ -137,6 +138,7 @@ def check_order(subject: Sampler | Subject, target: Target = QUARTIC, h: float =
         f"≥ {k} − {slack:g}",
         slope.value >= k - slack,
         detail,
+        slack,
     )
 
 
@@ -162,5 +164,7 @@ def resolvable(subject: Subject) -> tuple[Subject, float]:
     """The sampler with a kinetics whose order shows at steps that the rules resolve (see `findings`), and the largest of them."""
     kinetics = subject.sampler.kinetics
     if isinstance(kinetics, MonomialGamma) and kinetics.a > 1.0:
-        return subject.with_(kinetics=MonomialGamma(kinetics.a, 1.5)), 0.16
-    return subject, 0.08 if subject.sampler.sigma_theta == 0.0 else 0.04
+        subject = subject.with_(kinetics=MonomialGamma(kinetics.a, 1.5))
+        return subject, 0.16 / max(1.0, fastest(subject.sampler))
+    largest = 0.08 if subject.sampler.sigma_theta == 0.0 else 0.04
+    return subject, largest / max(1.0, fastest(subject.sampler))
