@@ -32,8 +32,9 @@ WIDTHS = (1.0, 3.0, 10.0)  # times the finest scale
 RELAXATIONS = 80.0  # of a first run; the next ones are 4 and 16 times as long
 ROUNDS = 3
 LEAST, MOST = 4000, 100_000  # steps of a first run
-LONGEST = 400_000  # steps of any
-PATIENCE = 1000.0  # steps: a target on which forgetting takes longer is left out, but for one
+LONGEST = 300_000  # steps of any
+PATIENCE = 300.0  # steps: a target on which forgetting takes longer is left out, but for one
+SLOWEST = 10.0  # times as long at most
 TOLERANCE = 0.01
 FAMILY = 3 * 3 * 4  # widths, rounds, figures (those of the halved steps included)
 
@@ -58,13 +59,15 @@ def scales_of(sampler: Sampler) -> list[float]:
     first = finest_scale(sampler)
     found = [w * first for w in WIDTHS]
     soon = [s for s in found if relaxation_steps(sampler, s) <= PATIENCE]
-    return soon if soon else [min(found, key=lambda s: relaxation_steps(sampler, s))]
+    later = sorted(found, key=lambda s: relaxation_steps(sampler, s))[:2]
+    later = later[:1] + [s for s in later[1:] if relaxation_steps(sampler, s) <= SLOWEST * PATIENCE]
+    return soon if soon else later
 
 
 def steps_enlarged(sampler: Sampler) -> float:
-    """By how much steps must be longer for a run to end: 1, but for a friction that takes 5000 steps to be felt or more."""
+    """By how much steps must be longer for a run to end: 1, unless it takes more than 3000 steps to forget on any target."""
     slow = min(relaxation_steps(sampler, s) for s in scales_of(sampler))
-    return slow / PATIENCE if slow > 5.0 * PATIENCE else 1.0
+    return slow / PATIENCE if slow > SLOWEST * PATIENCE else 1.0
 
 
 def _model(sampler: Sampler, s: float) -> tuple[Any, Array]:

@@ -101,16 +101,37 @@ def check_black_box(
         long, or `longest` steps in all. `report.verdict` is "not resolved" if that is not enough.
     family : so many checks share a false-alarm probability of 1e-4, over all rounds.
     """
-    scale = natural_scale(box, seed) if target is None else 1.0
-    found: list[Finding] = []
+    problems = _problems(box, target, dim)
     rules = Rules(tolerance, family * ROUNDS, "")
-    for one, d in _problems(box, target, dim):
-        problem = scaled(one, scale)
+    scale = natural_scale(box, seed) if target is None else 1.0
+    found = _check_problems(box, [(scaled(one, scale), d) for one, d in problems], chains, warmup, steps, longest, rules, seed)
+    return Report(f"{box.name}, seen from outside", found)
+
+
+def check_at_unit_scale(box: BlackBox, seed: int = 0) -> Report:
+    """The checks from outside at the scale 1, in 1 and 20 dimensions: for a sampler whose coordinates are known to be alike."""
+    problems = [(GAUSSIAN, 1), (GAUSSIAN, 20), (SKEW, 20)]
+    rules = Rules(TOLERANCE, FAMILY * ROUNDS, "")
+    return Report(f"{box.name}, seen from outside", _check_problems(box, problems, None, 300, 1000, None, rules, seed))
+
+
+def _check_problems(
+    box: BlackBox,
+    problems: list[tuple[Target, int]],
+    chains: int | None,
+    warmup: int,
+    steps: int,
+    longest: int | None,
+    rules: Rules,
+    seed: int,
+) -> list[Finding]:
+    found: list[Finding] = []
+    for problem, d in problems:
         enough = warmup + steps if any(f.verdict == WRONG for f in found) else longest  # that it is wrong is known
         found += _until_resolved(Run(box, problem, d, chains, seed), warmup, steps, enough, rules, seed)
         if box.starts_in_law:
             found += first_draws(box, problem, d, chains, rules, seed)
-    return Report(f"{box.name}, seen from outside", found)
+    return found
 
 
 def _problems(box: BlackBox, target: Target | None, dim: int | None) -> list[tuple[Target, int]]:

@@ -10,7 +10,7 @@ from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, velocity
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing.adapter import BlackBox, as_black_box
 from sgmcmc.testing.as_it_is import check_as_it_is
-from sgmcmc.testing.black_box import check_black_box
+from sgmcmc.testing.black_box import check_at_unit_scale, check_black_box
 from sgmcmc.testing.fokker_planck import check_stationarity
 from sgmcmc.testing.invariance import check_size, check_slope
 from sgmcmc.testing.lyapunov import check_lyapunov
@@ -101,7 +101,7 @@ def _of_sampler(sampler: Sampler, seed: int) -> list[Stage]:
         stages.append(("momentum law", lambda: check_momentum_law(sampler.kinetics, sampler.temperature, seed=seed)))
     if sampler.resample_momentum is not None or sampler.resample_thermostat is not None:
         stages.append(("resampling", lambda: check_resampling(Kernel(sampler), seed=seed)))
-    stages.append(("from outside", lambda: check_black_box(as_black_box(_at_unit_scale(sampler)), seed=seed)))
+    stages.append(("from outside", lambda: check_at_unit_scale(as_black_box(_at_unit_scale(sampler)), seed)))
     stages.append(("as it is", lambda: check_as_it_is(sampler, seed)))
     return stages
 
