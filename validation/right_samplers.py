@@ -24,7 +24,11 @@ from sgmcmc.thermostats import NoseHoover
 def grid() -> dict[str, sg.Sampler]:
     """Forty right samplers by name. A fixed centre, where ξ is pulled to it: with exact gradients there is nothing to learn."""
     h, fixed = 0.1, {"center": "fixed"}
-    found = {"SGLD": sg.SGLD(0.01), "SGLD, T = 4": sg.SGLD(0.01, 4.0), "SGLD, Euler": sg.SGLD(0.001, integrator=Euler())}
+    found = {
+        "SGLD": sg.SGLD(0.01),
+        "SGLD, T = 4": sg.SGLD(0.01, 4.0),
+        "SGLD, Euler": sg.SGLD(0.001, integrator=Euler()),
+    }
     found["SGLD, decay"] = sg.SGLD(PolynomialDecay(0.02, 1.0 / 3.0, 10_000.0))
     found |= {f"SGHMC, friction {A:g}": sg.SGHMC(h, A) for A in (0.1, 0.3, 1.0, 3.0, 10.0, 50.0)}
     found |= {f"SGHMC, T = {T:g}": sg.SGHMC(h, 1.0, temperature=T) for T in (0.1, 4.0)}

@@ -106,6 +106,7 @@ def _run(sampler: Sampler, s: float, steps: int, seed: int) -> Figures | None:
         )
     except DivergenceError:
         return None
+    assert trace.moments is not None  # what keep="moments" is for
     truth = sampler.temperature * (root**2).sum(axis=1)
     return Figures((trace.moments.variance + trace.moments.mean**2) / truth, steps + steps // 3)
 

@@ -29,7 +29,8 @@ hidden (momenta, frictions) from its own law, say `draws_hidden=True`: the first
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +39,12 @@ from sgmcmc.testing import textbook
 from sgmcmc.testing.adapter import BlackBox, as_black_box
 from sgmcmc.testing.outside_checks import Rules, first_draws, is_settled, judge
 from sgmcmc.testing.outside_runs import Run, natural_scale
-from sgmcmc.testing.outside_runs import all_chains as _all_chains
-from sgmcmc.testing.report import WRONG, Finding, Report
+from sgmcmc.testing.outside_runs import all_chains as _all_chains  # noqa: F401
+from sgmcmc.testing.report import RIGHT, WRONG, Finding, Report
 from sgmcmc.testing.targets import GAUSSIAN, SKEW, Target, scaled
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["BlackBox", "as_black_box", "check_black_box", "figure", "findings", "measure"]
 
@@ -104,13 +108,14 @@ def check_black_box(
     problems = _problems(box, target, dim)
     rules = Rules(tolerance, family * ROUNDS, "")
     scale = natural_scale(box, seed) if target is None else 1.0
-    found = _check_problems(box, [(scaled(one, scale), d) for one, d in problems], chains, warmup, steps, longest, rules, seed)
+    here = [(scaled(one, scale), d) for one, d in problems]
+    found = _check_problems(box, here, chains, warmup, steps, longest, rules, seed)
     return Report(f"{box.name}, seen from outside", found)
 
 
-def check_at_unit_scale(box: BlackBox, seed: int = 0) -> Report:
-    """The checks from outside at the scale 1, in 1 and 20 dimensions: for a sampler whose coordinates are known to be alike."""
-    problems = [(GAUSSIAN, 1), (GAUSSIAN, 20), (SKEW, 20)]
+def check_at_scale(box: BlackBox, s: float, seed: int = 0) -> Report:
+    """The checks from outside on targets of scale s, in 1 and 20 dimensions: for samplers whose coordinates are all alike."""
+    problems = [(scaled(GAUSSIAN, s), 1), (scaled(GAUSSIAN, s), 20), (scaled(SKEW, s), 20)]
     rules = Rules(TOLERANCE, FAMILY * ROUNDS, "")
     return Report(f"{box.name}, seen from outside", _check_problems(box, problems, None, 300, 1000, None, rules, seed))
 
@@ -143,9 +148,7 @@ def _problems(box: BlackBox, target: Target | None, dim: int | None) -> list[tup
     return [(GAUSSIAN, d) for d in dims] + [(SKEW, last)]
 
 
-def _until_resolved(
-    run: Run, warmup: int, steps: int, longest: int | None, rules: Rules, seed: int
-) -> list[Finding]:
+def _until_resolved(run: Run, warmup: int, steps: int, longest: int | None, rules: Rules, seed: int) -> list[Finding]:
     """Findings of the first round that is resolved, or wrong for good, or the last. All rounds share the budget."""
     once = warmup + steps
     longest = 2 ** (ROUNDS - 1) * once if longest is None else max(longest, once)
@@ -210,16 +213,31 @@ _FOUND: dict[tuple[str, int], list[Finding]] = {}  # what the figure draws
 
 
 def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
-    """The evidence of the report: our samplers pass at h = 0.1, wrong ones are rejected."""
+    """The evidence of the report: our samplers and right twins of wrong ones pass, wrong ones are rejected."""
+    from sgmcmc.testing.wrong_boxes import right_twins
+
     steps = 400 if profile == "quick" else 3000
     found = _FOUND[profile, seed] = []
     for box in own_boxes(profile):
         for finding in check_black_box(box, warmup=steps // 4, steps=steps, seed=seed):
             found.append(finding)
             yield finding
+    for box in right_twins() if profile == "full" else ():
+        yield from check_black_box(box, warmup=steps // 4, steps=steps, seed=seed)
     for box in wrong_boxes(profile):
         report = check_black_box(box, warmup=steps // 4, steps=steps, seed=seed)
         yield rejection(report, box)
+    for row in mutation_table(profile, seed).itertuples(index=False):
+        words = f"{row[2]}: {row[3]:.3g}, bound {row[4]}"
+        yield Finding("a wrong sampler is rejected", row[0], row[3], "wrong or not resolved", row[1] != RIGHT, words)
+
+
+@lru_cache(maxsize=4)
+def mutation_table(profile: str = "quick", seed: int = 0) -> pd.DataFrame:
+    """What became of the twelve kinds of wrong samplers, with the smallest error that each check would have seen."""
+    from sgmcmc.testing.wrong_boxes import rejection_table
+
+    return rejection_table(seed, *((100, 400) if profile == "quick" else (300, 1000)))
 
 
 def rejection(report: Report, box: BlackBox) -> Finding:

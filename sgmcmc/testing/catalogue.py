@@ -84,7 +84,6 @@ class Regression:
         slope: Array = self.weight(n) * X.T @ (X @ theta - y) / self.noise**2
         return slope + self.prior_weight(n) * theta / self.prior**2
 
-
     def energy(self, theta: Array) -> float:
         """U: what the gradient from all rows is the derivative of."""
         misfit = self.X @ theta - self.y

@@ -77,7 +77,9 @@ class Judge:
         about = detail + self.rules.about + ("" if resolved else f"; {needed:g} should be seen")
         about += "" if inside or wrong else "; the start is not forgotten"
         name = f"{check}; {self.where}"
-        return Finding(name, self.run.box.name, figure, words, inside and resolved, about, power, wrong or resolved and inside)
+        return Finding(
+            name, self.run.box.name, figure, words, inside and resolved, about, power, wrong or (resolved and inside)
+        )
 
 
 def judge(run: Run, rules: Rules, warm: float) -> list[Finding]:
@@ -168,7 +170,9 @@ def _forgets(judge: Judge, w: Averages) -> tuple[list[Finding], float]:
     power, inside = room + SURELY * se, abs(figure) < room
     about = f"se {se:.2g}; starts at {STARTS}; {judge.rules.about}"
     passed = bool(inside and power <= 2.0 * NEEDED)
-    return [Finding(check, run.box.name, figure, words, passed, about, power, passed)], abs(figure) + 3.0 * se if inside else np.inf
+    return [Finding(check, run.box.name, figure, words, passed, about, power, passed)], abs(
+        figure
+    ) + 3.0 * se if inside else np.inf
 
 
 STARTS = "1.5 standard deviations, shifted by 0.5"

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.testing.adapter import BlackBox
-from sgmcmc.testing.laws import Law
 from sgmcmc.testing.targets import GAUSSIAN, Target, scaled
 
 __all__ = ["Averages", "Run", "natural_scale", "positions_of"]
@@ -104,9 +103,7 @@ class Run:
         neighbours = (x[:, 1:] * x[:, :-1]).mean(axis=1) if d > 1 else np.zeros(len(x))
         third = (square * x).mean(axis=1)
         moved_square = (moved * moved).mean(axis=1)
-        return Averages(
-            x, square, third, virial, _pairs(x), neighbours, moved_square, _pairs(moved), products
-        )
+        return Averages(x, square, third, virial, _pairs(x), neighbours, moved_square, _pairs(moved), products)
 
     @property
     def stands_still(self) -> bool:
@@ -179,7 +176,8 @@ def natural_scale(box: BlackBox, seed: int = 0) -> float:
     """The scale of target at which a step moves by a seventh of a standard deviation, if at the scale 1 it is far less.
 
     On a wide target a sampler with tiny steps stands as good as still, and nothing can be seen. Its steps are as good on a
-    narrow one (at a seventh Euler's scheme is off by 0.6 %). The scale is 1 where a step moves by a twentieth or more, or by nothing at all.
+    narrow one: at a seventh of a standard deviation Euler's scheme is off by 0.6 %. The scale is 1 where a step moves by a
+    twentieth or more, or by nothing at all.
     """
     s = 1.0
     for _ in range(8):
@@ -187,9 +185,9 @@ def natural_scale(box: BlackBox, seed: int = 0) -> float:
         run.advance(64)
         if run.lost:
             return min(1.0, 2.0 * s)
-        moved = float(np.sqrt(run.window(0.5).moved.mean()))
+        halves = (run.window(0.0, 0.5), run.window(0.5))  # momenta may start at 0, and noise may be missing
+        moved = float(np.sqrt(max(half.moved.mean() for half in halves)))
         if not moved > 0.0 or (s == 1.0 and moved >= FINE) or 0.6 * COARSE <= moved <= 1.1 * COARSE:
             return s
         s = min(1.0, s * moved / COARSE)
     return s
-

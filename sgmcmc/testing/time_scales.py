@@ -18,7 +18,15 @@ from sgmcmc.samplers import Sampler
 from sgmcmc.schedules import Constant, Cyclical, PolynomialDecay, Schedule, UserFunction
 from sgmcmc.testing.laws import kinetic, momentum_law
 
-__all__ = ["bend", "fastest", "finest_scale", "largest_step", "relaxation_steps", "with_steps_times"]
+__all__ = [
+    "bend",
+    "fastest",
+    "finest_scale",
+    "largest_step",
+    "narrow_for_friction",
+    "relaxation_steps",
+    "with_steps_times",
+]
 
 RESOLVED = 0.1  # of a time scale: a step that resolves it
 EULER = 0.05  # a bias of explicit Euler that can be extrapolated
@@ -70,6 +78,11 @@ def finest_scale(sampler: Sampler) -> float:
     if isinstance(sampler.integrator, Euler) and sampler.sigma_p > 0.0:
         found = max(found, float(np.sqrt(h / (sampler.sigma_p * EULER))))
     return found
+
+
+def narrow_for_friction(sampler: Sampler) -> float:
+    """The scale, at most 1, on which friction is no stronger than the checks are made for: s·ξ√K'' ≤ 3."""
+    return float(min(1.0, TYPICAL / max(_friction(sampler) * np.sqrt(bend(sampler)), 1e-300)))
 
 
 def relaxation_steps(sampler: Sampler, s: float) -> float:
