@@ -24,6 +24,10 @@ QUICK = {"warmup": 200, "steps": 800}
 FULL = os.environ.get("SGMCMC_VALIDATE") == "full"
 
 
+# These cannot be told from samplers that are very slow: the start is not forgotten.
+UNCLEAR = ("right only where it is started", "no noise at tiny steps")
+
+
 def finding(passed: bool, resolved: bool = True) -> Finding:
     return Finding("c", "s", 1.0, "b", passed, "", 0.1, resolved)
 
@@ -63,7 +67,7 @@ def test_the_frozen_sampler_of_the_issue_is_wrong():
 def test_no_wrong_sampler_passes(kind):
     report = check_black_box(kind.wrong(), longest=4000, **QUICK)
     assert not report.passed
-    if kind.name != "right only where it is started":  # which cannot be told from one that is very slow
+    if kind.name not in UNCLEAR:
         assert report.verdict == "wrong", report
 
 
@@ -81,7 +85,7 @@ def test_the_same_samplers_without_the_fault_pass(box):
 
 def test_a_right_sampler_that_is_too_slow_for_the_budget_is_not_resolved_and_not_wrong():
     """Momenta that start at 0 and a friction that is felt after 10,000 steps: half the variance, for a long time."""
-    report = check_black_box(underdamped("slow", 1e-4, 1.0, cold=True), dim=20, longest=2000, **QUICK)
+    report = check_black_box(underdamped("slow", 1e-3, 0.1, cold=True), dim=20, longest=2000, **QUICK)
     assert report.verdict == "not resolved", report
 
 

@@ -66,7 +66,7 @@ class Run:
         """So many steps more, in blocks of equal length with those before; what overflows is lost, and stays so."""
         while len(self.blocks) > BLOCKS // 2:
             self.blocks = [_mean(self.blocks[i : i + 2]) for i in range(0, len(self.blocks), 2)]
-        count = BLOCKS - len(self.blocks)
+        count = min(BLOCKS - len(self.blocks), max(steps, 1))
         with np.errstate(all="ignore"):
             for b in range(count):
                 if not self.lost:
@@ -175,9 +175,9 @@ def positions_of(box: BlackBox, theta: Any, shape: tuple[int, ...]) -> Array:
 def natural_scale(box: BlackBox, seed: int = 0) -> float:
     """The scale of target at which a step moves by a seventh of a standard deviation, if at the scale 1 it is far less.
 
-    On a wide target a sampler with tiny steps stands as good as still, and nothing can be seen. Its steps are as good on a
-    narrow one: at a seventh of a standard deviation Euler's scheme is off by 0.6 %. The scale is 1 where a step moves by a
-    twentieth or more, or by nothing at all.
+    On a wide target a sampler that diffuses by tiny steps stands as good as still, and nothing can be seen. Its steps are
+    as good on a narrow one: at a seventh Euler's scheme is off by 0.6 %. The scale is 1 where a step moves by a twentieth
+    or more, or by nothing at all; and for samplers with momentum, which take the time of their friction on any target.
     """
     s = 1.0
     for _ in range(8):
@@ -185,9 +185,20 @@ def natural_scale(box: BlackBox, seed: int = 0) -> float:
         run.advance(64)
         if run.lost:
             return min(1.0, 2.0 * s)
-        halves = (run.window(0.0, 0.5), run.window(0.5))  # momenta may start at 0, and noise may be missing
-        moved = float(np.sqrt(max(half.moved.mean() for half in halves)))
+        moved = float(np.sqrt(run.window(0.5).moved.mean()))
         if not moved > 0.0 or (s == 1.0 and moved >= FINE) or 0.6 * COARSE <= moved <= 1.1 * COARSE:
+            return s
+        if not _diffuses(run):
             return s
         s = min(1.0, s * moved / COARSE)
     return s
+
+
+def _diffuses(run: Run) -> bool:
+    """Whether eight steps move by some √8 times as much as one, not by eight times as much."""
+    places = [run.theta]
+    for _ in range(8):
+        run.advance(1)
+        places.append(run.theta)
+    steps = np.diff(places, axis=0)
+    return bool(np.mean((places[-1] - places[0]) ** 2) < 24.0 * np.mean(steps**2))

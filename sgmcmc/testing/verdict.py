@@ -113,10 +113,10 @@ def _from_outside(sampler: Sampler, seed: int) -> Report:
     """With its schedule times a number, so that its largest step resolves the fastest time scale.
 
     The scale of the targets is 1, or less where friction is strong, which would take long to forget on a wide one. The bias
-    of explicit Euler is of first order: its steps are a twentieth of the others, and the bias below the tolerance.
+    of explicit Euler is of first order: its steps are a tenth of the others, and the bias about the tolerance.
     """
     s = narrow_for_friction(sampler)
-    share = 0.05 if isinstance(sampler.integrator, Euler) else 1.0
+    share = 0.1 if isinstance(sampler.integrator, Euler) else 1.0
     factor = share * STEP / max(fastest(sampler, s), 0.1) / largest_step(sampler)
     box = as_black_box(replace(with_steps_times(sampler, factor), scale=1.0, noise_estimate=0.0))
     return check_at_scale(box, s, seed)
