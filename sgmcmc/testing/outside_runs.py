@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 BLOCKS = 16  # of a run; half as many after each joining
 EVERY = 4  # steps between two that are measured
 FIRST = 10  # so many steps are the first draws
-COORDINATES = 4096  # chains × dimension of a run, if it goes over all chains at once
+COORDINATES = 8192  # chains × dimension of a run, if it goes over all chains at once
 PAIRS = 50  # coordinates up to which every pair is looked at
 STRETCH, SHIFT = 1.5, 0.5  # of the starts that lie away from the target, in standard deviations
 COARSE, FINE = 0.15, 0.05  # of a standard deviation: what a step should move by, and the least at the scale 1
@@ -64,9 +64,11 @@ class Run:
 
     def advance(self, steps: int) -> None:
         """So many steps more, in blocks of equal length with those before; what overflows is lost, and stays so."""
+        if steps <= 0:
+            return
         while len(self.blocks) > BLOCKS // 2:
             self.blocks = [_mean(self.blocks[i : i + 2]) for i in range(0, len(self.blocks), 2)]
-        count = min(BLOCKS - len(self.blocks), max(steps, 1))
+        count = min(BLOCKS - len(self.blocks), steps)
         with np.errstate(all="ignore"):
             for b in range(count):
                 if not self.lost:
@@ -74,7 +76,7 @@ class Run:
 
     def _block(self, steps: int) -> None:
         total, count = None, 0
-        for k in range(max(steps, 1)):
+        for k in range(steps):
             gradient = self.target.gradient(self.theta)
             if not np.isfinite(gradient).all():
                 self.lost = True
