@@ -52,7 +52,7 @@ def test_unknown_words_are_refused(options):
 def test_check_gives_a_verdict_on_one_sampler_and_sees_a_wrong_one():
     report = sg.testing.check(sg.SGNHT(0.01, temperature=2.0), progress=False)
     assert report.passed, report
-    assert list(report.table.columns) == ["check", "subject", "figure", "bound", "passed", "detail"]
+    assert list(report.table.columns) == ["check", "subject", "figure", "bound", "passed", "detail", "power", "verdict"]
     assert "passed" in report._repr_html_()
     cold = sg.SGHMC(0.1, friction=1.0)
     subject = Cold(cold)

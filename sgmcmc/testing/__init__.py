@@ -1,8 +1,9 @@
 """Checks that see wrong samplers: the validation suite, for your own sampler, kinetics, integrator or library.
 
     report = sg.testing.check(sg.SGMGTD(1e-3, a=2))
-    report.passed                       # True
-    report.table                        # check, subject, figure, bound, passed, detail
+    report.verdict                      # "right", "wrong" or "not resolved"; report.passed only if right
+    report.power                        # per check, the smallest error that it would have seen
+    report.table                        # check, subject, figure, bound, passed, detail, power, verdict
 
 `check` runs what suits the thing it is given. The single checks: `check_stationarity` (Fokker–Planck), `check_invariance` and
 `measure_order` (one step from the exact law), `check_lyapunov` (linear problems, exactly), `check_momentum_law`,
@@ -25,6 +26,7 @@ _HOMES = {
     "Target": "targets",
     "as_black_box": "adapter",
     "check": "verdict",
+    "check_as_it_is": "as_it_is",
     "check_black_box": "black_box",
     "check_calibration": "calibration",
     "check_invariance": "invariance",

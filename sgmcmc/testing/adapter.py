@@ -34,6 +34,8 @@ class BlackBox:
     temperature : T; the law of θ should be exp(−U/T).
     vectorised : one state holds all chains. Else there is a state, and a seed, for every chain.
     calls_gradient : `step` gets the function θ → ∇U(θ) in the place of the array, for samplers that need several per step.
+    draws_hidden : `init` draws what is hidden (momenta, frictions) from its own law, so that the first draws after an exact
+        start in θ are in the target, and are judged. None: only where nothing is hidden, the state being θ itself.
     """
 
     name: str
@@ -43,6 +45,12 @@ class BlackBox:
     temperature: float = 1.0
     vectorised: bool = False
     calls_gradient: bool = False
+    draws_hidden: bool | None = None
+
+    @property
+    def starts_in_law(self) -> bool:
+        """Whether an exact start in θ is an exact start of the whole state."""
+        return self.position is _itself if self.draws_hidden is None else self.draws_hidden
 
 
 def as_black_box(sampler: Sampler, name: str | None = None, vectorised: bool = True) -> BlackBox:
@@ -69,4 +77,6 @@ def as_black_box(sampler: Sampler, name: str | None = None, vectorised: bool = T
         noise = kernel.draw_noise(arrays, seed, k)
         return kernel.move(arrays, gradient, noise, before, h, k, seed), seed, k + 1, h
 
-    return BlackBox(kernel.name, init, step, lambda s: s[0].theta, sampler.temperature, vectorised=True)
+    return BlackBox(
+        kernel.name, init, step, lambda s: s[0].theta, sampler.temperature, vectorised=True, draws_hidden=True
+    )

@@ -84,6 +84,33 @@ class Regression:
         slope: Array = self.weight(n) * X.T @ (X @ theta - y) / self.noise**2
         return slope + self.prior_weight(n) * theta / self.prior**2
 
+    def energy(self, theta: Array) -> float:
+        """U: what the gradient from all rows is the derivative of."""
+        misfit = self.X @ theta - self.y
+        return float(0.5 * (misfit @ misfit) / self.noise**2 + 0.5 * (theta @ theta) / self.prior**2)
+
+
+class MeanForSum(Regression):
+    """The mean over rows, where their sum is meant, with and without minibatches."""
+
+    def weight(self, n: int) -> float:
+        return float(super().weight(n) / self.n_rows**self.size)
+
+
+class RowLeftOut(Regression):
+    """The last row has no part in any gradient."""
+
+    def __init__(self, name: str = "", size: float = 0.0) -> None:
+        super().__init__(name, size)
+        self.share = np.ones(self.n_rows)
+        self.share[-1] -= size
+
+    def gradient(self, theta: Array, rows: Any) -> Array:
+        rows = np.arange(self.n_rows) if rows is None else np.asarray(rows)
+        X, y, n = self.X[rows], self.y[rows], len(rows)
+        slope: Array = self.weight(n) * X.T @ (self.share[rows] * (X @ theta - y)) / self.noise**2
+        return slope + self.prior_weight(n) * theta / self.prior**2
+
 
 class SumForgotten(Regression):
     """The sum over a minibatch, without N/n."""
@@ -109,6 +136,11 @@ class OwnModel:
         from sgmcmc.potentials import gradient_of
 
         return gradient_of(self.model, theta, rows)
+
+    def energy(self, theta: Array) -> float:
+        from sgmcmc.potentials import energy_of
+
+        return energy_of(self.model, theta)
 
 
 MUTANTS = (
@@ -154,6 +186,10 @@ MUTANTS = (
     Mutant("same normals for p and θ", "SGMGT-D, a = 1", faults.SharedByVariables),
     Mutant("same normals in two steps", "SGNHT", faults.SharedBySteps),
     Mutant("same normals in all chains", "SGLD", faults.SharedByChains),
+    Mutant("normals correlated between coordinates", "SGNHT", faults.SharedByCoordinates, 0.1),
+    Mutant("a schedule that is not listened to", "SGHMC", faults.OwnStep),
+    Mutant("mean over rows, not sum", "regression", MeanForSum),
+    Mutant("a row left out of every gradient", "regression", RowLeftOut),
     Mutant("N/n forgotten", "regression", SumForgotten),
     Mutant("prior times N/n", "regression", PriorScaled),
 )

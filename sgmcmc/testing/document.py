@@ -45,7 +45,10 @@ def _verdict(sections: Sequence[Section]) -> str:
     failed = [f for f in findings if not f.passed]
     if not failed:
         return f"All {len(findings)} checks passed."
-    return f"{len(failed)} of {len(findings)} checks FAILED."
+    unclear = sum(not f.resolved for f in failed)
+    return f"{len(failed)} of {len(findings)} checks FAILED" + (
+        f", {unclear} of them not resolved." if unclear else "."
+    )
 
 
 def _conditions(sections: Sequence[Section], profile: str, seed: int) -> str:

@@ -243,3 +243,22 @@ class SharedByChains(Wrong):
         noise = super().draw_noise(state, seed, step)
         common = [self.normals((1, n.shape[1]), seed, step, 10 + k) for n, k in zip(noise, (P, THETA, XI), strict=True)]
         return Noise(*(self.size * b + np.sqrt(1.0 - self.size**2) * a for a, b in zip(noise, common, strict=True)))
+
+
+class SharedByCoordinates(Wrong):
+    """The normals of all coordinates have a part in common: `size` is their correlation."""
+
+    def draw_noise(self, state: State, seed: int, step: int) -> Noise:
+        noise = super().draw_noise(state, seed, step)
+        common = [self.normals((len(n), 1), seed, step, 20 + k) for n, k in zip(noise, (P, THETA, XI), strict=True)]
+        pairs = zip(noise, common, strict=True)
+        return Noise(*(np.sqrt(self.size) * b + np.sqrt(1.0 - self.size) * a for a, b in pairs))
+
+
+class OwnStep(Wrong):
+    """A schedule that is not listened to: steps of 0.05, whatever the size that was asked for."""
+
+    def move(
+        self, state: State, gradient: Array, noise: Noise, before: float, h: float, step: int = 1, seed: int = 0
+    ) -> State:
+        return super().move(state, gradient, noise, before, float(self.blend(h, 0.05)), step, seed)

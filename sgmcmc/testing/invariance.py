@@ -28,6 +28,7 @@ from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.statistics import Slope, z_bound
 from sgmcmc.testing.subjects import Kernel, Subject, laws_of, standard_subjects
 from sgmcmc.testing.targets import GAUSSIAN, QUARTIC, SKEW, Target
+from sgmcmc.testing.time_scales import fastest
 
 __all__ = [
     "Defects",
@@ -170,6 +171,19 @@ def invariance_z(
     Student's t, whose tail is turned into that of a normal. A small h is best: the signal c·h is in noise of size √h, but
     the remainder falls like h⁴.
     """
+    return invariance_power(subject, target, h, seed, scrambles, log2_points, dim)[:2]
+
+
+def invariance_power(
+    subject: Subject,
+    target: Target = SKEW,
+    h: float = 0.03,
+    seed: int = 0,
+    scrambles: int = 32,
+    log2_points: int = 11,
+    dim: int = 1,
+) -> tuple[float, str, float]:
+    """`invariance_z`, and the standard error of a defect c·h as a rate: of c, in standard deviations of φ per unit of time."""
     from scipy.special import ndtri_exp
     from scipy.stats import t as student
 
@@ -182,7 +196,8 @@ def invariance_z(
         t = np.where(np.isfinite(excess), excess / np.maximum(error, 1e-300), np.inf)
     worst = int(np.argmax(t))
     tail = float(student.logsf(t[worst], scrambles - 1))
-    return (float(-ndtri_exp(tail)) if np.isfinite(tail) else np.inf), one.names[worst]
+    z = float(-ndtri_exp(tail)) if np.isfinite(tail) else np.inf
+    return z, one.names[worst], float(error[worst]) / ((1.0 - 2.0 * share) * h)
 
 
 STEPS = (0.28, 0.2, 0.14, 0.1)
@@ -243,19 +258,22 @@ def check_slope(subject: Subject, target: Target, seed: int = 0, scrambles: int 
 
     At these h the slopes of the sharper kinetics (a = 2, softening 3) are still on their way to 3; see `fit_power`.
     """
-    k, slope = order_of(subject.sampler), defect_slope(subject, target, STEPS, seed, scrambles, log2_points)
+    steps = tuple(h / max(1.0, fastest(subject.sampler)) for h in STEPS)
+    k, slope = order_of(subject.sampler), defect_slope(subject, target, steps, seed, scrambles, log2_points)
     where = f"{subject.name}, {target.name}, T = {subject.sampler.temperature:g}"
-    detail = f"slope in h {slope}, h = {STEPS[-1]:g} … {STEPS[0]:g}"
-    return Finding(
-        "one-step defect, order", where, slope.value, f"interval above {k} − 0.5", slope.high >= k - 0.5, detail
-    )
+    detail = f"slope in h {slope}, h = {steps[-1]:.3g} … {steps[0]:.3g}"
+    power = 0.5 + slope.value - slope.low  # so much less in the exponent would have been seen
+    passed = slope.high >= k - 0.5
+    return Finding("one-step defect, order", where, slope.value, f"interval above {k} − 0.5", passed, detail, power)
 
 
 def check_size(subject: Subject, target: Target, seed: int, bound: float) -> Finding:
     """That nothing is left of the defect at a small h but the term of the right order."""
-    z, name = invariance_z(subject, target, seed=seed)
+    h = 0.03 / max(1.0, fastest(subject.sampler))
+    z, name, error = invariance_power(subject, target, h, seed)
     where = f"{subject.name}, {target.name}, T = {subject.sampler.temperature:g}"
-    return within("one-step defect, size", where, z, bound, f"largest at φ = {name}, h = 0.03, seed {seed}")
+    detail = f"largest at φ = {name}, h = {h:.3g}, seed {seed}; power: change of E φ per unit of time"
+    return within("one-step defect, size", where, z, bound, detail)._replace(power=bound * error)
 
 
 def check_invariance(

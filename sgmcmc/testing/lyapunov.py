@@ -24,6 +24,7 @@ from sgmcmc.samplers import Sampler
 from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.statistics import Slope, z_bound, z_of_mean
 from sgmcmc.testing.subjects import Kernel, Subject
+from sgmcmc.testing.time_scales import fastest
 
 __all__ = [
     "LinearStep",
@@ -189,7 +190,8 @@ def check_lyapunov(sampler: Sampler | Subject, precision: float = 1.0) -> Report
     where = f"{subject.name}, precision {precision:g}, T = {subject.sampler.temperature:g}"
     order = 1 if isinstance(subject.sampler.integrator, Euler) else 2
     found = [within("Lyapunov, linear", where, LinearStep(subject, precision).nonlinearity(), 1e-12)]
-    found += [_order(where, lambda h: subject.with_(step_size=h), precision, order)]
+    rate = max(1.0, fastest(subject.sampler))
+    found += [_order(where, lambda h: subject.with_(step_size=h / rate), precision, order)]
     found += [within("Lyapunov, run", where, run_z(subject, precision), z_bound(1), "200,000 dependent draws")]
     return Report(f"Lyapunov oracle of {subject.name}", found)
 
@@ -200,8 +202,8 @@ def _order(where: str, make: Callable[[float], Sampler | Subject], precision: fl
     if abs(size) < EXACT:
         return within("Lyapunov, exact", where, size, EXACT, "bias of Var θ at h = 0.02")
     slope = variance_slope(make, precision)
-    passed = bool(slope.value > order - 0.05)
-    return Finding("Lyapunov, order", where, slope.value, f"> {order} − 0.05", passed, f"bias {size:.2e} at h = 0.02")
+    passed, detail = bool(slope.value > order - 0.05), f"bias {size:.2e} at h = 0.02"
+    return Finding("Lyapunov, order", where, slope.value, f"> {order} − 0.05", passed, detail, 0.05)
 
 
 def linear_samplers(h: float, temperature: float, friction: float) -> dict[str, tuple[Sampler, int]]:

@@ -25,6 +25,13 @@ def z_bound(checks: int, budget: float = BUDGET) -> float:
     return float(-ndtri(0.5 * budget / checks))
 
 
+def t_bound(checks: int, samples: int, budget: float = BUDGET) -> float:
+    """The bound on |mean/se| for each of `checks` two-sided tests, se being estimated from so many samples."""
+    from scipy.stats import t as student
+
+    return float(student.isf(0.5 * budget / checks, samples - 1))
+
+
 def p_bound(checks: int, budget: float = BUDGET) -> float:
     """The bound on the p-value of each of `checks` tests."""
     return budget / checks

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sgmcmc.testing.laws import Law
 
-__all__ = ["FIVE_WELLS", "GAUSSIAN", "MIXTURE", "QUARTIC", "SKEW", "TARGETS", "Target", "gaussian"]
+__all__ = ["FIVE_WELLS", "GAUSSIAN", "MIXTURE", "QUARTIC", "SKEW", "TARGETS", "Target", "gaussian", "scaled"]
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
@@ -37,6 +37,20 @@ class Target(NamedTuple):
 @lru_cache(maxsize=64)
 def _law(energy: Function, temperature: float, size: float) -> Law:
     return Law(energy, temperature, size)
+
+
+@lru_cache(maxsize=64)
+def scaled(target: Target, s: float) -> Target:
+    """U(θ/s): the same target s times as wide."""
+    if s == 1.0:
+        return target
+    return Target(
+        f"{target.name}, scale {s:.3g}",
+        lambda x: target.energy(x / s),
+        lambda x: target.gradient(x / s) / s,
+        lambda x: target.hessian(x / s) / s**2,
+        s * target.size,
+    )
 
 
 def gaussian(precision: float = 1.0, center: float = 0.0) -> Target:

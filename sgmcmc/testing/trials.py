@@ -30,6 +30,7 @@ STATISTICS = 200 * 60 * 21  # statistics of a sampler × samplers × seeds: what
 Z = z_bound(STATISTICS)
 ROUNDING = 1e-9
 EXTRAPOLATION = 1e-7  # of a step to h → 0 by polynomials
+DIFFERENCE = 1e-8  # of extrapolated differences of a logistic regression; for squares they are exact
 COPIES = {"quick": 10_000, "full": 100_000}
 # Many scrambles of few points: the tail of Student's t with few degrees of freedom costs more than the points gain.
 POINTS = {"quick": {"scrambles": 64, "log2_points": 9}, "full": {"scrambles": 64, "log2_points": 10}}
@@ -47,6 +48,9 @@ class Estimator(Protocol):
 
     def gradient(self, theta: Array, rows: Any) -> Array:
         """The estimate from these rows; None is all of them."""
+
+    def energy(self, theta: Array) -> float:
+        """U, whose derivative the gradient from all rows is."""
 
 
 class Outcome(NamedTuple):
@@ -190,6 +194,19 @@ def _batches(estimator: Estimator, dim: int, profile: str, seed: int) -> Outcome
     return Outcome(worst, ROUNDING)
 
 
+def _derivative(estimator: Estimator, dim: int, profile: str, seed: int) -> Outcome | None:
+    """The gradient from all rows is the derivative of U: a mean for a sum, or rows left out, are consistent with themselves."""
+    theta = np.random.default_rng(seed).standard_normal(estimator.dim)
+    whole = estimator.gradient(theta, None)
+
+    def difference(width: float) -> Array:
+        ends = [[estimator.energy(theta + sign * width * e) for sign in (1.0, -1.0)] for e in np.eye(estimator.dim)]
+        return np.array([(up - down) / (2.0 * width) for up, down in ends])
+
+    slope = (4.0 * difference(2.0**-9) - difference(2.0**-8)) / 3.0
+    return Outcome(float(np.max(np.abs(slope - whole)) / np.max(np.abs(whole))), DIFFERENCE)
+
+
 def _of_subjects(run: Callable[[Subject, int, str, int], Outcome | None]) -> Callable[..., Outcome | None]:
     return lambda candidate, *rest: run(candidate, *rest) if hasattr(candidate, "sampler") else None
 
@@ -197,6 +214,7 @@ def _of_subjects(run: Callable[[Subject, int, str, int], Outcome | None]) -> Cal
 TRIALS = (
     Trial("start kept", _of_subjects(_start)),
     Trial("all minibatches", lambda c, *rest: None if hasattr(c, "sampler") else _batches(c, *rest)),
+    Trial("derivative of U", lambda c, *rest: None if hasattr(c, "sampler") else _derivative(c, *rest)),
     Trial("Fokker–Planck residual", _of_subjects(_stationarity)),
     Trial("splitting, h → 0", _of_subjects(_generator)),
     Trial("injected noise less B̂", _of_subjects(_made_up)),
