@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 NEEDED = 0.05  # every check must see an error of 5 %
 FRICTION = 0.045  # a friction 5 % too strong makes the variance 4.8 % too small
 THIRD = 0.06  # in units of E|x|³, of which the third moment of the skew target is 0.37
-SURE = 0.15  # the start is forgotten as far as this, or nothing is called wrong
+SURE = 0.15  # the start is forgotten as far as this, or only what is far off is called wrong
 LOCAL = 0.3  # for a single coordinate or pair out of many
 SURELY = 1.645  # standard errors beyond a bound: seen with a probability of 95 %
 
@@ -171,7 +171,7 @@ def _forgets(judge: Judge, w: Averages) -> tuple[list[Finding], float]:
     power, inside = room + SURELY * se, abs(figure) < room
     about = f"se {se:.2g}; starts at {STARTS}; {judge.rules.about}"
     passed = bool(inside and power <= 2.0 * NEEDED)
-    doubt = abs(figure) + 3.0 * se if inside and room <= SURE else np.inf
+    doubt = abs(figure) + (3.0 * se if room <= SURE else room) if inside else np.inf
     return [Finding(check, run.box.name, figure, words, passed, about, power, passed)], doubt
 
 
