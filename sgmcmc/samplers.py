@@ -123,15 +123,18 @@ class Sampler:
             self._set("thermostat", self.thermostat._replace(adaptive=float(used)))
 
     def _warn_if_stiff(self) -> None:
-        """Near p = 0 the kinetics is a spring of stiffness K''(0), which the step must resolve."""
+        """Near p = 0 the kinetics is a spring of stiffness K''(0), and the step must resolve how friction stops it.
+
+        (Whether it resolves how the posterior's forces move it, h²U''K''(0), is seen when there are draws: `bias.foreseen`.)
+        """
         if not (isinstance(self.kinetics, MonomialGamma) and isinstance(self.schedule, Constant)):
             return
         with np.errstate(all="ignore"):  # of a kinetics so stiff that its formula overflows, NaN
-            stiffness = float(curvature(self.kinetics, 1e-12)) * self.schedule.step_size
-        if not max(stiffness, stiffness * self.sigma_p) <= 0.3 * (1.0 + 1e-9):
+            stiffness = float(curvature(self.kinetics, 1e-12)) * self.schedule.step_size * self.sigma_p
+        if not stiffness <= 0.3 * (1.0 + 1e-9):
             warnings.warn(
-                f"step_size·K''(0) = {stiffness:.2g} and, times sigma_p, {stiffness * self.sigma_p:.2g}: above 0.3 the "
-                "variance is off by more than a few per cent; take a smaller step, a smaller softening or a larger mass",
+                f"step_size·sigma_p·K''(0) = {stiffness:.2g}: above 0.3 the variance may be off by some per cent; take a "
+                "smaller step, a smaller softening, a larger mass or less friction",
                 UserWarning,
                 stacklevel=4,
             )

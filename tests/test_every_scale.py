@@ -70,7 +70,7 @@ def in_units_of(s, h=0.05, **options):
     return sg.SGMGTD(h * s, sigma_theta=0.3 * s, sigma_p=0.8 / s, gamma=0.7 / s**2, sigma_xi=0.2 / s**3, **options)
 
 
-@pytest.mark.parametrize("a", [1, 1.5, 2])
+@pytest.mark.parametrize("a", [1, 2])
 @pytest.mark.parametrize("s", [1e-3, 1e3])
 def test_a_change_of_units_changes_nothing_but_the_units(a, s):
     def draws(unit, **more):
@@ -84,10 +84,6 @@ def test_a_change_of_units_changes_nothing_but_the_units(a, s):
     )
 
 
-def rescaled(s):
-    return sg.models.LinearRegression(X / s, Y)
-
-
 @pytest.mark.parametrize("python", [False, True], ids=["compiled", "Python"])
 def test_a_change_of_units_changes_nothing_with_minibatches_either(python):
     def draws(s):
@@ -95,10 +91,12 @@ def test_a_change_of_units_changes_nothing_with_minibatches_either(python):
             x, y = data[0][rows], data[1][rows]
             return x.T @ (x @ theta - y)
 
-        model = sg.Potential(gradient, dim=3, data=(X / s, Y)) if python else rescaled(s)
-        flat = {} if python else {"prior": None}
-        if not python:
-            model = sg.models.LinearRegression(X / s, Y, prior=sg.priors.Flat()) if flat else model
+        flat = sg.priors.Flat()
+        model = (
+            sg.Potential(gradient, dim=3, data=(X / s, Y))
+            if python
+            else sg.models.LinearRegression(X / s, Y, prior=flat)
+        )
         sampler = in_units_of(s * NATURAL)
         options = {"init": np.zeros(3), "chains": 2, "seed": 3, "warmup": 30, "batch_size": 20} | QUIET
         trace = sg.sample(model, sampler, 40, **options)
@@ -125,6 +123,11 @@ def test_ask_and_tell_that_infers_the_noise_does_not_depend_on_the_units():
 KINDS = ["replacement", "no-replacement", "blocks"]
 
 
+def still(scale):
+    """A sampler that wants the variance, and whose step is so small that θ stays where it is."""
+    return sg.Sampler(1e-9, thermostat=sg.thermostats.NoseHoover(center="adaptive"), scale=scale)
+
+
 def variance_of(kind, size):
     """The variance of the gradient of a batch at the mean, in natural units."""
     residual = Y - X @ (COVARIANCE @ X.T @ Y)
@@ -136,9 +139,8 @@ def variance_of(kind, size):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_variance_of_a_batch_is_measured(kind, size):
     mean = COVARIANCE @ X.T @ Y
-    sampler = sg.SGMGTD(1e-9, scale=NATURAL)  # so small a step that θ stays where it is
     options = {"batch_size": size, "minibatch": kind, "init": mean, "chains": 8, "seed": 4, "warmup": 6000} | QUIET
-    found = sg.sample(LINEAR, sampler, 1, **options).final["variance"]
+    found = sg.sample(LINEAR, still(NATURAL), 1, **options).final["variance"]
     ratio = (found / variance_of(kind, size)).mean(axis=1)
     assert abs(z_of(ratio)) < 5.0, ratio.mean()
     assert abs(ratio.mean() - 1.0) < 0.15
@@ -150,7 +152,7 @@ def test_the_variance_of_a_batch_in_axes_of_its_own_is_that_of_the_turned_gradie
     S = NATURAL * np.array([[1.0, 0.7, 0.0], [0.0, 1.0, 0.0], [-0.4, 0.2, 1.0]])
     mean = COVARIANCE @ X.T @ Y
     options = {"batch_size": 20, "init": mean, "chains": 8, "seed": 4, "warmup": 6000} | QUIET
-    found = sg.sample(LINEAR, sg.SGMGTD(1e-9, scale=S), 1, **options).final["variance"]
+    found = sg.sample(LINEAR, still(S), 1, **options).final["variance"]
     each = ((600.0 * X * (Y - X @ mean)[:, np.newaxis]) @ S).var(axis=0) / 20
     assert abs(z_of((found / each).mean(axis=1))) < 5.0
     plain = variance_of("replacement", 20)
@@ -159,18 +161,17 @@ def test_the_variance_of_a_batch_in_axes_of_its_own_is_that_of_the_turned_gradie
 
 def test_a_clipped_gradient_fluctuates_less():
     options = {"batch_size": 20, "chains": 2, "seed": 4, "warmup": 2000, "init": np.zeros(3)} | QUIET
-    sampler = sg.SGMGTD(1e-9, scale=NATURAL)
+    sampler = still(NATURAL)
     free, cut = (
         sg.sample(LINEAR, sampler, 1, clip_gradient=c, **options).final["variance"].mean() for c in (None, 100.0)
     )
     assert cut < 0.7 * free
 
 
-@pytest.mark.parametrize("kind", ["replacement", "no-replacement"])
 @pytest.mark.parametrize("size", [16, 100])
-def test_sgmgtd_is_right_with_minibatches(kind, size):
+def test_sgmgtd_is_right_with_minibatches(size):
     mean = COVARIANCE @ X.T @ Y
-    options = {"batch_size": size, "minibatch": kind, "init": mean, "chains": 64, "seed": 5, "thin": 10} | QUIET
+    options = {"batch_size": size, "init": mean, "chains": 64, "seed": 5, "thin": 10} | QUIET
     trace = sg.sample(LINEAR, sg.SGMGTD(0.07, scale=NATURAL), 800, warmup=3000, **options)
     found = squares(trace, np.diag(COVARIANCE), mean)
     assert abs(z_of(found)) < 5.0 or abs(found.mean() - 1.0) < 0.01, found.mean()
@@ -258,8 +259,8 @@ def test_of_good_settings_nothing_is_foreseen():
         (GAUSS, sg.SGMGTD(0.1), {}),
         (GAUSS, sg.SGNHT(0.1), {"gradient_noise": 5.0}),
         (GAUSS, sg.SGHMC(0.1, 1.0, 0.5), {"gradient_noise": 5.0}),  # B̂ = hV/2
-        (LINEAR, sg.SGMGTD(0.05, scale=NATURAL), {"batch_size": 50}),
-        (LINEAR, sg.SGLD(1e-3, scale=NATURAL), {"batch_size": 50}),
+        (LINEAR, sg.SGMGTD(0.05, scale=NATURAL), {"batch_size": 100}),
+        (LINEAR, sg.SGLD(1e-3, scale=NATURAL), {"batch_size": 100}),
     ):
         trace = sg.sample(model, sampler, 5, warmup=5, seed=1, **QUIET, **options)
         assert foreseen(trace) == [], sampler
@@ -320,5 +321,3 @@ def test_a_scale_to_be_measured_is_refused_where_there_is_nothing_to_measure():
     with pytest.raises(ValueError, match="scale='automatic' is unknown"):
         sg.SGNHT(0.1, scale="automatic")
     assert repr(sg.SGNHT(0.1, scale="auto")).count("scale='auto'") == 1
-
-
