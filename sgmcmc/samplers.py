@@ -127,10 +127,11 @@ class Sampler:
 
         (Whether it resolves how the posterior's forces move it, h²U''K''(0), is seen when there are draws: `bias.foreseen`.)
         """
-        if not (isinstance(self.kinetics, MonomialGamma) and isinstance(self.schedule, Constant)):
+        longest = self.schedule.longest
+        if not isinstance(self.kinetics, MonomialGamma) or longest is None:
             return
         with np.errstate(all="ignore"):  # of a kinetics so stiff that its formula overflows, NaN
-            stiffness = float(curvature(self.kinetics, 1e-12)) * self.schedule.step_size * self.sigma_p
+            stiffness = float(curvature(self.kinetics, 1e-12)) * longest * self.sigma_p
         if not stiffness <= 0.3 * (1.0 + 1e-9):
             warnings.warn(
                 f"step_size·sigma_p·K''(0) = {stiffness:.2g}: above 0.3 the variance may be off by some per cent; take a "

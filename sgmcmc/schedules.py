@@ -31,6 +31,11 @@ class Constant(_Constant):
     def __new__(cls, step_size: float) -> Constant:
         return super().__new__(cls, checks.number("step_size", step_size, 0.0, 1e300, open_low=True))
 
+    @property
+    def longest(self) -> float | None:
+        """The longest step; None if it is not known before a run."""
+        return self.step_size
+
     def step_sizes(self, steps: NDArray[np.int64]) -> Array:
         return np.full(steps.shape, self.step_size)
 
@@ -51,6 +56,11 @@ class PolynomialDecay(_PolynomialDecay):
         checks.number("power", power, 0.0, 1.0)
         checks.number("offset", offset, 0.0, 1e300, open_low=True)
         return super().__new__(cls, float(initial), float(power), float(offset))
+
+    @property
+    def longest(self) -> float | None:
+        """The longest step."""
+        return self.initial
 
     def step_sizes(self, steps: NDArray[np.int64]) -> Array:
         return np.asarray(self.initial * (1.0 + steps / self.offset) ** -self.power)
@@ -86,6 +96,11 @@ class Cyclical(_Cyclical):
         """How many steps of a cycle, its last ones, are recorded: floor(period · sampling), up to rounding."""
         return int(self.period * self.sampling + 1e-9)
 
+    @property
+    def longest(self) -> float | None:
+        """The longest step."""
+        return self.peak
+
     def step_sizes(self, steps: NDArray[np.int64]) -> Array:
         return np.asarray(0.5 * self.peak * (1.0 + np.cos(np.pi * (steps % self.period) / self.period)))
 
@@ -98,6 +113,11 @@ class UserFunction(NamedTuple):
     """h_t = function(t): called with an array of step numbers, or, if it cannot take one, step by step."""
 
     function: Callable[[Any], Any]
+
+    @property
+    def longest(self) -> float | None:
+        """The longest step, which is not known before a run."""
+        return None
 
     def step_sizes(self, steps: NDArray[np.int64]) -> Array:
         try:
