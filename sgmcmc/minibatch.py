@@ -25,7 +25,6 @@ __all__ = [
     "as_minibatch",
     "choose",
     "coming",
-    "other_step",
 ]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -190,21 +189,6 @@ def _(minibatch, n_rows, stream, step, memory, rows):
         memory[last], ahead = step, step - step
     for i in range(rows.size):
         rows[i] = memory[ahead * rows.size + i]
-
-
-@open_function
-def other_step(minibatch, step):
-    """A step whose rows are independent of this one's, or nearly so, to compare them; its choice leaves no trace."""
-
-
-@implements(other_step)
-def _(minibatch, step):
-    return step + 1
-
-
-@implements(other_step, WithoutReplacement)
-def _(minibatch, step):
-    return step + (1 << 40)  # rows are marked with their step: the next one would find its own marks
 
 
 @open_function(inline=True, fastmath=LOOP)

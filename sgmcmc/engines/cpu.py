@@ -11,7 +11,7 @@ from sgmcmc.engines.pieces import move_by
 from sgmcmc.engines.ways import copy
 from sgmcmc.kernels import kernel
 from sgmcmc.letters import learn_variance
-from sgmcmc.minibatch import choose, coming, other_step
+from sgmcmc.minibatch import choose, coming
 from sgmcmc.potentials import expect
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
 from sgmcmc.thermostats import is_learning_step, learning_gain
@@ -77,11 +77,10 @@ def _(measure, gradient, model, theta, buffers, stream, step):
     elif b.rows.size > 1:
         factor = measure.amplitude * gradient.weight
         estimate_in_halves(b.parts, model, theta, b.rows, gradient.weight, factor, step, b.difference, b.gradient)
-    else:  # one row has no halves: it is compared with that of another step
-        row = b.rows[0]
-        choose(gradient.minibatch, gradient.n_rows, stream, other_step(gradient.minibatch, step), b.memory, b.rows)
+    else:  # one row has no halves: it is compared with that of the next step
+        choose(gradient.minibatch, gradient.n_rows, stream, step + 1, b.memory, b.rows)
         estimate_by(b.parts, model, theta, b.rows, gradient.weight, step, b.difference)
-        b.rows[0] = row
+        choose(gradient.minibatch, gradient.n_rows, stream, step, b.memory, b.rows)
         estimate_by(b.parts, model, theta, b.rows, gradient.weight, step, b.gradient)
         for j in range(b.difference.size):
             b.difference[j] = math.sqrt(0.5) * measure.amplitude * (b.difference[j] - b.gradient[j])

@@ -13,7 +13,7 @@ from sgmcmc.engines.cpu import learn_from
 from sgmcmc.engines.watch import MEASURED, ORIGIN, watch
 from sgmcmc.engines.ways import work
 from sgmcmc.kernels import kernel
-from sgmcmc.minibatch import choose, other_step
+from sgmcmc.minibatch import choose
 from sgmcmc.moments import NoMoments
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
 from sgmcmc.spread import is_long, update_spread
@@ -69,9 +69,9 @@ def estimate(gradient: Any, model: Any, theta: Any, buffers: Any, stream: Any, s
         return
     n, half = rows.size, rows.size // 2
     factor = gradient.measure.amplitude
-    if n == 1:  # one row has no halves: it is compared with that of another step
-        other, elsewhere = np.empty_like(rows), np.int64(other_step(gradient.minibatch, step))
-        choose_rows(gradient.minibatch, gradient.n_rows, stream, elsewhere, buffers.memory, other)
+    if n == 1:  # one row has no halves: it is compared with that of the next step
+        other = np.empty_like(rows)
+        choose_rows(gradient.minibatch, gradient.n_rows, stream, np.int64(step + 1), buffers.memory, other)
         model.estimate(theta, other, gradient.weight, difference)
         model.estimate(theta, rows, gradient.weight, out)
         difference[:] = factor * np.sqrt(0.5) * (difference - out)
