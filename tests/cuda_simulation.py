@@ -5,6 +5,7 @@ Both run as plain Python here, so a comparison of all cases takes seconds; test_
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import warnings
@@ -127,6 +128,28 @@ def updates(kind) -> dict[str, float]:
     return found
 
 
+def measured(cases) -> dict[str, list[float]]:
+    """Of every run that measures V: its smallest in the end, and how far off the draws are if the device does not measure it."""
+    unmeasured, found = cpu.Unmeasured(), {}
+    replaced = cuda.Fleet.__init__
+    for name, (model, sampler, options) in cases.items():
+        if name.startswith("measured"):
+            simulate_device(False)
+            here = sg.sample(model, sampler, **options)
+
+            def blind(fleet, job, *rest, **more):
+                gradient = job.gradient._replace(measure=unmeasured)
+                replaced(fleet, dataclasses.replace(job, gradient=gradient), *rest, **more)
+
+            simulate_device(True)
+            cuda.Fleet.__init__ = blind
+            there = sg.sample(model, sampler, **options, device="cuda")
+            cuda.Fleet.__init__ = replaced
+            smallest = float(here.final["variance"].min())
+            found[name] = [smallest, difference(here.draws, there.draws)]
+    return found
+
+
 def few(cases) -> dict[str, float]:
     """The largest difference of each of a few cases."""
     found = {name: compare(*run) for name, run in cases.items()}
@@ -151,6 +174,8 @@ if __name__ == "__main__":
         print(json.dumps(moments(np.dtype(wanted.split()[1]).type)))
     elif wanted == "few":
         print(json.dumps(few({name: cases(np.float64)[name] for name in ("sampler SGLD", "model two strips")})))
+    elif wanted == "measured":
+        print(json.dumps(measured(cases(np.float64))))
     elif wanted.startswith("update"):
         print(json.dumps(updates(np.dtype(wanted.split()[1]).type)))
     else:

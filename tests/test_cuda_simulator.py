@@ -42,7 +42,7 @@ def test_every_case_is_the_loop_of_the_cpu(precision, what, count):
     wrong = {}
     for name, found in cases.items():
         assert found.pop("moves") > 0.0, name
-        assert found.keys() >= {"draws", "theta", "p", "xi", "center", "loss", "bend", "pending", "step", "before"}
+        assert found.keys() >= {"draws", "theta", "p", "xi", "variance", "loss", "bend", "span", "pending", "step", "before"}
         off = {part: size for part, size in found.items() if not size <= TOLERANCE[precision]}
         if off:
             wrong[name] = off

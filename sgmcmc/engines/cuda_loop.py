@@ -13,11 +13,14 @@ from typing import Any, NamedTuple
 
 from sgmcmc.device.noise import fill_column, fill_step_noise
 from sgmcmc.dispatch import implements, leaf, like, loop, open_function
+from sgmcmc.engines.cpu import Measured, Unmeasured, put_sample
+from sgmcmc.engines.cuda_measure import compare, look_of, looks, rows_seen
 from sgmcmc.engines.ways import copy, is_finite, work
 from sgmcmc.integrators import Moment, Noise, State
 from sgmcmc.minibatch import FullData, choose
-from sgmcmc.potentials import estimate_within
+from sgmcmc.potentials import add_gradient_within, estimate_within, weigh
 from sgmcmc.rng import GRADIENT_NOISE, Stream
+from sgmcmc.thermostats import is_learning_step
 from sgmcmc.update import advance_block, begin
 
 __all__ = ["Chunk", "Common", "Room", "run_thread"]
@@ -33,6 +36,7 @@ class Common(NamedTuple):
     gradient: Any  # cpu.Gradient
     sizes: Any  # State of lengths
     rows: Any  # how many rows a step looks at
+    half: Any  # how many of them a learning step compares with the others; 0: the one there is, with that of the next step
 
 
 class Room(NamedTuple):
@@ -42,6 +46,7 @@ class Room(NamedTuple):
     noise_theta: Any
     noise_xi: Any
     gradient: Any
+    difference: Any  # a sample of the gradient's noise
     gradient_noise: Any
     rows: Any
     memory: Any
@@ -86,6 +91,43 @@ def find_gradient_within(gradient, model, theta, rows, memory, normals, scratch,
     disturb(gradient, normals, stream, step, 0, out)
 
 
+@open_function(on=1, inline=True)
+def find_gradient_by(measure, common, own, difference, rows, memory, normals, scratch, stream, step, out):
+    """∇Ũ(θ) into `out`; if the variance of its noise is measured, in learning steps that too."""
+
+
+@implements(find_gradient_by, Unmeasured)
+def _(measure, common, own, difference, rows, memory, normals, scratch, stream, step, out):
+    find_gradient_within(common.gradient, common.model, own.theta, rows, memory, normals, scratch, stream, step, out)
+
+
+@implements(find_gradient_by, Measured)
+def _(measure, common, own, difference, rows, memory, normals, scratch, stream, step, out):
+    dynamics, gradient, half = common.dynamics, common.gradient, common.half
+    sum_within(gradient, half, common.model, own.theta, rows, memory, scratch, stream, step, difference, out)
+    if is_learning_step(step):
+        compare(measure, gradient, half, rows.size, difference, out)
+    weigh(common.model, own.theta, gradient.weight, out)
+    disturb(gradient, normals, stream, step, 0, out)
+    if is_learning_step(step):
+        put_sample(gradient, dynamics.scale, dynamics.thermostat, own.variance, difference, out, step)
+
+
+@loop(called=True)
+def sum_within(gradient, half, model, theta, rows, memory, scratch, stream, step, difference, out):
+    """Σ_rows of the gradient into `out`; in learning steps, the sum that it is compared with into `difference`."""
+    count = looks(gradient.measure, step)
+    for number in range(count):
+        look = look_of(gradient.measure, half, rows.size, step, number)
+        if look.low == 0:
+            choose(gradient.minibatch, gradient.n_rows, stream, look.step, memory, rows)
+            for j in range(out.size):
+                out[j] = 0.0
+        add_gradient_within(model, theta, rows_seen(gradient.measure, rows, look), scratch, out)
+        if number + 1 < count:
+            copy(out, difference)
+
+
 @loop
 def disturb(gradient, normals, stream, step, first, out):
     """The noise and the clipping of the coordinates from `first` on, a multiple of 4."""
@@ -125,7 +167,8 @@ def run_thread(common, state, room, chunk, key0, key1, number, chain, out):
         state.pending.T[chain],
     )
     theta, noise = own.theta, Noise(room.noise_p.T[chain], room.noise_theta.T[chain], room.noise_xi.T[chain])
-    slope, origin, sums = room.gradient.T[chain], room.origin.T[chain], room.sums.T[chain]
+    slope, difference = room.gradient.T[chain], room.difference.T[chain]
+    origin, sums = room.origin.T[chain], room.sums.T[chain]
     rows = room.rows.T[rows_column(gradient.minibatch, chain)]
     normals, memory, scratch = room.gradient_noise.T[chain], room.memory.T[chain], room.scratch.T[chain]
     before, recorded = chunk.before, 0
@@ -134,7 +177,7 @@ def run_thread(common, state, room, chunk, key0, key1, number, chain, out):
     for t in range(chunk.steps):
         now, h = chunk.step + t, chunk.step_sizes[t]
         fill_step_noise(dynamics, noise, stream, now, 0)
-        find_gradient_within(gradient, common.model, theta, rows, memory, normals, scratch, stream, now, slope)
+        find_gradient_by(gradient.measure, common, own, difference, rows, memory, normals, scratch, stream, now, slope)
         if now == chunk.first_measured:
             copy(theta, origin)
         elif now > chunk.first_measured:
