@@ -18,6 +18,13 @@ from sgmcmc import samplers
 from sgmcmc.dispatch import simulate_device
 from sgmcmc.engines import cpu, crew, cuda, cuda_kernels
 
+FEW = (
+    "sampler SGLD",
+    "model two strips",
+    "measured 1 rows, replacement, coordinate",
+    "measured 5 rows, replacement, coordinate",
+)
+
 
 def difference(one: np.ndarray, two: np.ndarray) -> float:
     """The largest difference, relative to the largest number."""
@@ -173,7 +180,7 @@ if __name__ == "__main__":
     elif wanted.startswith("moments"):
         print(json.dumps(moments(np.dtype(wanted.split()[1]).type)))
     elif wanted == "few":
-        print(json.dumps(few({name: cases(np.float64)[name] for name in ("sampler SGLD", "model two strips")})))
+        print(json.dumps(few({name: run for name, run in cases(np.float64).items() if name in FEW})))
     elif wanted == "measured":
         print(json.dumps(measured(cases(np.float64))))
     elif wanted.startswith("update"):

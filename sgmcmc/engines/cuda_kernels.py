@@ -28,7 +28,7 @@ from sgmcmc.engines.cuda_block import (
     rows_at_once,
 )
 from sgmcmc.engines.cuda_loop import run_thread
-from sgmcmc.engines.cuda_measure import keep, look_of, looks, rows_seen
+from sgmcmc.engines.cuda_measure import keep, look_of, looks
 
 __all__ = [
     "block_kernel",
@@ -75,21 +75,20 @@ def block_per_chain(common, state, room, chunk, key0, key1, which, numbers, out,
     for t in range(chunk.steps):
         now, h = chunk.step + t, chunk.step_sizes[t]
         for number in range(looks(measure, now)):
-            look = look_of(measure, common.half, own.rows.size, now, number)
-            if look.low == 0:
+            look = look_of(measure, common.half, own.rows, now, number)
+            if look.before == 0:
                 choose_together(gradient.minibatch, gradient.n_rows, own, look.step, lane, lanes)
             cuda.syncthreads()  # rows; the sum of the last look is kept
-            seen = rows_seen(measure, own.rows, look)
             if strip == 0:
-                find_alone(model, own, seen, look.low, lane)
+                find_alone(model, own, look.rows, look.before, lane)
             else:
-                for first in range(0, seen.size, strip):
-                    rows = seen[first : first + strip]
+                for first in range(0, look.rows.size, strip):
+                    rows = look.rows[first : first + strip]
                     add_partial_sums(model, own.state.theta, rows, partial, lane, lanes)
                     cuda.syncthreads()  # partial sums; nobody reads the errors of the last strip any more
                     find_errors(model, rows, partial, errors, lane, lanes)
                     cuda.syncthreads()  # errors; nobody reads the partial sums any more
-                    add_rows(model, rows, errors, own.slope, look.low + first, lane, lanes)
+                    add_rows(model, rows, errors, own.slope, look.before + first, lane, lanes)
             cuda.syncthreads()  # the gradient; nobody reads θ and the rows any more
             keep(measure, own, now, number, lane, lanes)
         finish_strands(common, own, chunk, now, measured, lane, lanes)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sgmcmc.device.noise import fill_column, fill_step_noise
 from sgmcmc.dispatch import implements, leaf, like, loop, open_function
 from sgmcmc.engines.cpu import Measured, Unmeasured, put_sample
-from sgmcmc.engines.cuda_measure import compare, look_of, looks, rows_seen
+from sgmcmc.engines.cuda_measure import compare, look_of, looks
 from sgmcmc.engines.ways import copy, is_finite, work
 from sgmcmc.integrators import Moment, Noise, State
 from sgmcmc.minibatch import FullData, choose
@@ -103,29 +103,36 @@ def _(measure, common, own, difference, rows, memory, normals, scratch, stream, 
 
 @implements(find_gradient_by, Measured)
 def _(measure, common, own, difference, rows, memory, normals, scratch, stream, step, out):
-    dynamics, gradient, half = common.dynamics, common.gradient, common.half
-    sum_within(gradient, half, common.model, own.theta, rows, memory, scratch, stream, step, difference, out)
+    gradient, model, half, theta = common.gradient, common.model, common.half, own.theta
     if is_learning_step(step):
-        compare(measure, gradient, half, rows.size, difference, out)
-    weigh(common.model, own.theta, gradient.weight, out)
-    disturb(gradient, normals, stream, step, 0, out)
-    if is_learning_step(step):
-        put_sample(gradient, dynamics.scale, dynamics.thermostat, own.variance, difference, out, step)
+        for number in range(2):
+            sum_within(gradient, half, model, theta, rows, memory, scratch, stream, step, number, difference, out)
+        finish_within(common, theta, own.variance, normals, stream, step, difference, out)
+    else:
+        find_gradient_within(gradient, model, theta, rows, memory, normals, scratch, stream, step, out)
 
 
 @loop(called=True)
-def sum_within(gradient, half, model, theta, rows, memory, scratch, stream, step, difference, out):
-    """Σ_rows of the gradient into `out`; in learning steps, the sum that it is compared with into `difference`."""
-    count = looks(gradient.measure, step)
-    for number in range(count):
-        look = look_of(gradient.measure, half, rows.size, step, number)
-        if look.low == 0:
-            choose(gradient.minibatch, gradient.n_rows, stream, look.step, memory, rows)
-            for j in range(out.size):
-                out[j] = 0.0
-        add_gradient_within(model, theta, rows_seen(gradient.measure, rows, look), scratch, out)
-        if number + 1 < count:
-            copy(out, difference)
+def sum_within(gradient, half, model, theta, rows, memory, scratch, stream, step, number, difference, out):
+    """Σ of the gradient over the rows of a look into `out`; what the first look found goes into `difference`."""
+    look = look_of(gradient.measure, half, rows, step, number)
+    if number > 0:
+        copy(out, difference)
+    if look.before == 0:
+        choose(gradient.minibatch, gradient.n_rows, stream, look.step, memory, rows)
+        for j in range(out.size):
+            out[j] = 0.0
+    add_gradient_within(model, theta, look.rows, scratch, out)
+
+
+@loop(called=True)
+def finish_within(common, theta, variance, normals, stream, step, difference, out):
+    """The rest of a learning step's gradient, and V."""
+    gradient, dynamics = common.gradient, common.dynamics
+    compare(gradient.measure, gradient, common.half, common.rows, difference, out)
+    weigh(common.model, theta, gradient.weight, out)
+    disturb(gradient, normals, stream, step, 0, out)
+    put_sample(gradient, dynamics.scale, dynamics.thermostat, variance, difference, out, step)
 
 
 @loop

@@ -16,16 +16,16 @@ from sgmcmc.engines.parts import contrast
 from sgmcmc.letters import part
 from sgmcmc.thermostats import is_learning_step
 
-__all__ = ["Look", "compare", "compare_strand", "keep", "learn_strand", "look_of", "looks", "rows_seen"]
+__all__ = ["Look", "compare", "compare_strand", "keep", "learn_strand", "look_of", "looks"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 
 class Look(NamedTuple):
-    """Rows low … high − 1 of those of a step; from low = 0 on they are still to be chosen, and the sum begins."""
+    """Some rows of a step; if they are the first they are still to be chosen, and the sum begins with them."""
 
-    low: Any
-    high: Any
+    rows: Any  # a tuple may hold a part of an array; a function of its own could not give it back
+    before: Any  # how many rows of the step come before them
     step: Any  # whose rows
 
 
@@ -45,36 +45,21 @@ def _(measure, step):
 
 
 @open_function
-def look_of(measure, half, n, step, number):
-    """The look `number` of a step at its n rows, `half` of them first."""
+def look_of(measure, half, rows, step, number):
+    """The look `number` of a step at its rows, `half` of them first."""
 
 
 @implements(look_of, Unmeasured)
-def _(measure, half, n, step, number):
-    return Look(0, n, step)
+def _(measure, half, rows, step, number):
+    return Look(rows, 0, step)
 
 
 @implements(look_of, Measured)
-def _(measure, half, n, step, number):
+def _(measure, half, rows, step, number):
     first = is_learning_step(step) and number == 0
     whole = half == 0 or not is_learning_step(step)
-    low = 0 if whole or first else half
-    return Look(low, half if first and not whole else n, step + 1 if first and half == 0 else step)
-
-
-@open_function
-def rows_seen(measure, rows, look):
-    """The rows of a look."""
-
-
-@implements(rows_seen, Unmeasured)
-def _(measure, rows, look):
-    return rows
-
-
-@implements(rows_seen, Measured)
-def _(measure, rows, look):
-    return rows[look.low : look.high]
+    low, high = 0 if whole or first else half, half if first and not whole else rows.size
+    return Look(rows[low:high], low, step + 1 if first and half == 0 else step)
 
 
 @loop
