@@ -194,6 +194,8 @@ def longer(one: sg.Sampler) -> sg.Sampler:
 WIDE_X = rng.normal(size=(90, LENGTH))
 WIDE_Y = (rng.random(90) < 0.5).astype(float)
 WIDE = sg.models.LogisticRegression(WIDE_X, WIDE_Y)
+LONG_X = rng.normal(size=(2600, 17))  # the CPU sums 2500 of these rows in five parts, and compares two with three
+LONG = sg.models.LinearRegression(LONG_X, LONG_X[:, 0] + rng.normal(size=2600), 1.0)
 BLOCK_MODELS = {
     "linear": (sg.models.LinearRegression(WIDE_X, WIDE_Y, 0.7, prior=sg.priors.Laplace(2.0)), {"batch_size": 5}),
     "different rows": (WIDE, {"batch_size": 6, "minibatch": "no-replacement"}),
@@ -217,8 +219,11 @@ def block_runs(kind: Any) -> dict[str, tuple[Any, sg.Sampler, dict[str, Any]]]:
     found = {f"sampler {n}": (WIDE, longer(SAMPLERS[n]), common | {"batch_size": 5}) for n in names}
     more = {f"model {n}": (model, sg.SGNHT(0.02), common | rest) for n, (model, rest) in BLOCK_MODELS.items()}
     more |= measured_runs(kind, WIDE, BLOCK_MODELS["own with data"][0], np.linspace(0.5, 2.0, LENGTH), common)
-    two_strips = common | {"batch_size": 70, "warmup": 12}  # one strip and a half; a half of it has one
-    more["measured, two strips"] = WIDE, STEERED["coordinate"], two_strips
+    once = common | {"chains": 1, "draws": 2, "warmup": 0}
+    steered = STEERED["coordinate"]
+    more["measured, halves of two strips"] = BLOCK_MODELS["softmax"][0], steered, once | {"batch_size": 60}
+    if kind is np.float64:  # a sum of 2500 rows in another order is another in single precision
+        more["measured, halves of unequal size"] = LONG, sg.SGMGTD(0.002, a=2.0), once | {"batch_size": 2500}
     return found | more
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sgmcmc.device.noise import fill_column, fill_step_noise
 from sgmcmc.dispatch import implements, leaf, like, loop, open_function
 from sgmcmc.engines.cpu import Measured, Unmeasured, put_sample
-from sgmcmc.engines.cuda_measure import compare, look_of, looks
+from sgmcmc.engines.cuda_measure import compare, look_of
 from sgmcmc.engines.ways import copy, is_finite, work
 from sgmcmc.integrators import Moment, Noise, State
 from sgmcmc.minibatch import FullData, choose
