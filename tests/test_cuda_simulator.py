@@ -126,6 +126,8 @@ MUTANTS = {  # the first is none: a copy that is right must pass. What is wrong:
         "block few",
     ),
     "the last strip alone": ("cuda_block.py", "slope[j] + found if first > 0 else found", "found", "block few"),
+    "nothing in a few": ("cuda_measure.py", "half if first", "half if first", "few"),
+    "nothing in a few blocks": ("cuda_measure.py", "half if first", "half if first", "block few"),
     "rows of this step twice": ("cuda_measure.py", "step + 1 if first and half == 0", "step if first", "block few"),
     "halves of another size": (
         "cuda_measure.py",
