@@ -139,7 +139,13 @@ def model_of(cell: Cell) -> Any:
 
 
 def run(cell: Cell, seed: int, chains: int = 128, draws: int = 400, thin: int = 10) -> dict[str, Any]:
-    options: dict[str, Any] = {"seed": seed, "dtype": cell.dtype, "thin": thin, "progress": False, "on_divergence": "drop"}
+    options: dict[str, Any] = {
+        "seed": seed,
+        "dtype": cell.dtype,
+        "thin": thin,
+        "progress": False,
+        "on_divergence": "drop",
+    }
     if cell.noise.startswith("B"):
         options["gradient_noise"] = float(cell.noise.split("=")[1]) / cell.units**2
     if cell.noise == "minibatch":
@@ -185,7 +191,9 @@ def page(table: pd.DataFrame, seconds: float) -> str:
     right = table[table["verdict"] == "right"]
     causes = (
         table[table["verdict"] == "warned"]["said"]
-        .str.extract(r"(heats it|enters θ|noise of one step|fast for the step|resolve the kinetics|K''\(0\)|temperature|diverged|left the)")[0]
+        .str.extract(
+            r"(heats it|enters θ|noise of one step|fast for the step|resolve the kinetics|K''\(0\)|temperature|diverged|left the)"
+        )[0]
         .value_counts()
     )
     lines = [
@@ -241,7 +249,9 @@ def _rows(table: pd.DataFrame) -> str:
     names = [*LEVELS, "variance", "error"]
     lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
     for row in table.to_dict("records"):
-        lines.append("| " + " | ".join(f"{row[n]:.4g}" if isinstance(row[n], float) else str(row[n]) for n in names) + " |")
+        lines.append(
+            "| " + " | ".join(f"{row[n]:.4g}" if isinstance(row[n], float) else str(row[n]) for n in names) + " |"
+        )
     return "\n".join(lines)
 
 

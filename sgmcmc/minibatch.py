@@ -221,7 +221,9 @@ def _(minibatch, n_rows, stream, step, memory, rows):
     for i in range(rows.size):
         j = n_rows - rows.size + i
         row = integer_below(j + 1, stream, step, i, MINIBATCH)
-        if memory[row] == step:
+        if (
+            i > 0 and memory[row] == step
+        ):  # the first is in no set yet, though the one row of a step may be chosen again
             row = j
         memory[row] = step
         rows[i] = row

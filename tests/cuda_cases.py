@@ -148,10 +148,40 @@ def runs(kind: Any) -> dict[str, tuple[Any, sg.Sampler, dict[str, Any]]]:
     """(model, sampler, options) by name."""
     common = RUN | {"dtype": kind}
     found = {f"sampler {name}": (GAUSS, one, common) for name, one in SAMPLERS.items()}
+    found |= measured_runs(kind, LOGISTIC, MODELS["own with data"][0], np.array([1.0, 0.5, 2.0]), common)
     return found | {f"model {name}": (model, sg.SGNHT(0.02), common | more) for name, (model, more) in MODELS.items()}
 
 
 LENGTH = 10  # not a multiple of four
+
+# The variance of gradient noise is measured on two halves of the rows, on every seventh step: here three times.
+STEERED = {
+    "coordinate": sg.SGMGTD(0.05, a=2.0, resample_momentum=3, resample_thermostat=4),
+    "chain": sg.Sampler(0.05, sigma_p=1.0, sigma_xi=0.2, thermostat=sg.thermostats.NoseHoover(1.0, per="chain")),
+}
+ROWS = list(itertools.product((1, 2, 5, 16), ("replacement", "no-replacement"), ("coordinate",)))
+ROWS += [(1, "shuffle", "coordinate"), (1, "shuffle", "chain"), (5, "shuffle", "chain"), (2, "replacement", "chain")]
+NOISY = {"gradient_noise": 0.5, "clip_gradient": 3.0}
+
+
+def measured_runs(
+    kind: Any, model: Any, own: Any, scale: Any, common: dict[str, Any]
+) -> dict[str, tuple[Any, sg.Sampler, dict[str, Any]]]:
+    """Runs that measure the variance of their gradient noise, by name; `own` is a model of one's own."""
+    common = common | {"dtype": kind, "warmup": 12}
+    found = {
+        f"measured {size} rows, {rule}, {which}": (
+            model,
+            STEERED[which],
+            common | {"batch_size": size, "minibatch": rule},
+        )
+        for size, rule, which in ROWS
+    }
+    scaled = dataclasses.replace(STEERED["coordinate"], scale=scale)
+    found["measured, noisy, clipped, scaled"] = model, scaled, common | NOISY | {"batch_size": 5}
+    for size in (1, 5):
+        found[f"measured, own, {size} rows"] = own, STEERED["coordinate"], common | {"batch_size": size}
+    return found
 
 
 def longer(one: sg.Sampler) -> sg.Sampler:
@@ -164,6 +194,8 @@ def longer(one: sg.Sampler) -> sg.Sampler:
 WIDE_X = rng.normal(size=(90, LENGTH))
 WIDE_Y = (rng.random(90) < 0.5).astype(float)
 WIDE = sg.models.LogisticRegression(WIDE_X, WIDE_Y)
+LONG_X = rng.normal(size=(2600, 17))  # the CPU sums 2500 of these rows in five parts, and compares two with three
+LONG = sg.models.LinearRegression(LONG_X, LONG_X[:, 0] + rng.normal(size=2600), 1.0)
 BLOCK_MODELS = {
     "linear": (sg.models.LinearRegression(WIDE_X, WIDE_Y, 0.7, prior=sg.priors.Laplace(2.0)), {"batch_size": 5}),
     "different rows": (WIDE, {"batch_size": 6, "minibatch": "no-replacement"}),
@@ -186,6 +218,12 @@ def block_runs(kind: Any) -> dict[str, tuple[Any, sg.Sampler, dict[str, Any]]]:
     names = ["-".join(each) for each in kinds] + ["SGLD", "overdamped-baoab", "cyclical"]
     found = {f"sampler {n}": (WIDE, longer(SAMPLERS[n]), common | {"batch_size": 5}) for n in names}
     more = {f"model {n}": (model, sg.SGNHT(0.02), common | rest) for n, (model, rest) in BLOCK_MODELS.items()}
+    more |= measured_runs(kind, WIDE, BLOCK_MODELS["own with data"][0], np.linspace(0.5, 2.0, LENGTH), common)
+    once = common | {"chains": 1, "draws": 2, "warmup": 0}
+    steered = STEERED["coordinate"]
+    more["measured, halves of two strips"] = BLOCK_MODELS["softmax"][0], steered, once | {"batch_size": 60}
+    if kind is np.float64:  # a sum of 2500 rows in another order is another in single precision
+        more["measured, halves of unequal size"] = LONG, sg.SGMGTD(0.002, a=2.0), once | {"batch_size": 2500}
     return found | more
 
 

@@ -5,6 +5,7 @@ Both run as plain Python here, so a comparison of all cases takes seconds; test_
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import warnings
@@ -16,6 +17,13 @@ import sgmcmc as sg
 from sgmcmc import samplers
 from sgmcmc.dispatch import simulate_device
 from sgmcmc.engines import cpu, crew, cuda, cuda_kernels
+
+FEW = (
+    "sampler SGLD",
+    "model two strips",
+    "measured 1 rows, replacement, coordinate",
+    "measured 5 rows, replacement, coordinate",
+)
 
 
 def difference(one: np.ndarray, two: np.ndarray) -> float:
@@ -127,6 +135,28 @@ def updates(kind) -> dict[str, float]:
     return found
 
 
+def measured(cases) -> dict[str, list[float]]:
+    """Of every run that measures V: its smallest in the end, and how far off the draws are if the device does not measure it."""
+    unmeasured, found = cpu.Unmeasured(), {}
+    replaced = cuda.Fleet.__init__
+    for name, (model, sampler, options) in cases.items():
+        if name.startswith("measured"):
+            simulate_device(False)
+            here = sg.sample(model, sampler, **options)
+
+            def blind(fleet, job, *rest, **more):
+                gradient = job.gradient._replace(measure=unmeasured)
+                replaced(fleet, dataclasses.replace(job, gradient=gradient), *rest, **more)
+
+            simulate_device(True)
+            cuda.Fleet.__init__ = blind
+            there = sg.sample(model, sampler, **options, device="cuda")
+            cuda.Fleet.__init__ = replaced
+            smallest = float(here.final["variance"].min())
+            found[name] = [smallest, difference(here.draws, there.draws)]
+    return found
+
+
 def few(cases) -> dict[str, float]:
     """The largest difference of each of a few cases."""
     found = {name: compare(*run) for name, run in cases.items()}
@@ -150,7 +180,9 @@ if __name__ == "__main__":
     elif wanted.startswith("moments"):
         print(json.dumps(moments(np.dtype(wanted.split()[1]).type)))
     elif wanted == "few":
-        print(json.dumps(few({name: cases(np.float64)[name] for name in ("sampler SGLD", "model two strips")})))
+        print(json.dumps(few({name: run for name, run in cases(np.float64).items() if name in FEW})))
+    elif wanted == "measured":
+        print(json.dumps(measured(cases(np.float64))))
     elif wanted.startswith("update"):
         print(json.dumps(updates(np.dtype(wanted.split()[1]).type)))
     else:

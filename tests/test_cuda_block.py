@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 import pytest
-from cuda_cases import GAUSS, LOGISTIC, RUN, SAMPLERS, Ring
+from cuda_cases import BLOCK_MODELS, GAUSS, LOGISTIC, RUN, SAMPLERS, Ring
 from cuda_compiling import (
     PtxKernels,
     assemble,
@@ -28,6 +28,7 @@ import sgmcmc as sg
 from sgmcmc.device.step import uploaded
 from sgmcmc.engines import cuda
 from sgmcmc.engines.watch import MEASURED, ORIGIN
+from sgmcmc.integrators import State
 
 PRECISIONS = {np.float64: 1e-12, np.float32: 1e-5}
 FEATURES = 70
@@ -155,6 +156,9 @@ ORDERED = {
         {"batch_size": 40, "minibatch": "shuffle"},
     ),
     "alone": (Ring(1.5, 10), SAMPLERS["SGLD"], {}),
+    "measured": (WIDE, SAMPLERS["SGMGTD"], {"batch_size": 150}),
+    "measured, one row": (WIDE, SAMPLERS["SGMGTD"], {"batch_size": 1, "minibatch": "no-replacement"}),
+    "measured alone": (BLOCK_MODELS["own with data"][0], SAMPLERS["SGMGTD"], {"batch_size": 5}),
 }
 
 
@@ -165,6 +169,7 @@ def test_the_bits_do_not_depend_on_the_order_of_the_threads(name, monkeypatch):
     module = Module(case.ptx)
     first = case.run(module)
     assert np.isfinite(first[-2]).all()
+    assert "measured" not in name or first[State._fields.index("variance")].min() > 0.0
     for order in ORDERS:
         assert same(first, case.run(module, order=order)), order
 

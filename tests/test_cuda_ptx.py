@@ -30,6 +30,7 @@ CASES = {
     "SGNHT": (GAUSS, SAMPLERS["SGNHT"], {}),
     "SGMGT": (LOGISTIC, SAMPLERS["SGMGT"], {"batch_size": 7}),
     "SGMGTD": (LOGISTIC, SAMPLERS["SGMGTD"], {"batch_size": 7, "minibatch": "shuffle"}),
+    "one row": (LOGISTIC, SAMPLERS["SGMGTD"], {"batch_size": 1, "minibatch": "no-replacement"}),
     "general": (LOGISTIC, SAMPLERS["general-symmetric-chain"], {"batch_size": 7, "minibatch": "no-replacement"}),
     "relativistic": (GAUSS, SAMPLERS["relativistic-euler-coordinate"], {"gradient_noise": 0.5, "clip_gradient": 1.0}),
     "tabulated": (GAUSS, SAMPLERS["own-baoab-fixed"], {}),

@@ -34,7 +34,7 @@ def simulate(what: str, script: str = "cuda_simulation.py", folder: Path = HERE)
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(("what", "count"), [("", 78), ("block ", 41)])
+@pytest.mark.parametrize(("what", "count"), [("", 93), ("block ", 57)])
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_every_case_is_the_loop_of_the_cpu(precision, what, count):
     cases = simulate(what + precision)
@@ -42,11 +42,32 @@ def test_every_case_is_the_loop_of_the_cpu(precision, what, count):
     wrong = {}
     for name, found in cases.items():
         assert found.pop("moves") > 0.0, name
-        assert found.keys() >= {"draws", "theta", "p", "xi", "center", "loss", "bend", "pending", "step", "before"}
+        assert found.keys() >= {
+            "draws",
+            "theta",
+            "p",
+            "xi",
+            "variance",
+            "loss",
+            "bend",
+            "span",
+            "pending",
+            "step",
+            "before",
+        }
         off = {part: size for part, size in found.items() if not size <= TOLERANCE[precision]}
         if off:
             wrong[name] = off
     assert wrong == {}
+
+
+@pytest.mark.parametrize("what", ["measured", "block measured"])
+def test_a_device_that_does_not_measure_the_gradient_noise_is_seen(what):
+    found = simulate(what)
+    assert len(found) >= 15
+    for name, (smallest, difference) in found.items():
+        assert smallest > 0.0, name  # V was measured on the CPU
+        assert difference > 1e-6, name  # a million times what the test above allows
 
 
 @pytest.mark.parametrize("what", ["shapes", "block shapes"])
@@ -105,6 +126,22 @@ MUTANTS = {  # the first is none: a copy that is right must pass. What is wrong:
         "block few",
     ),
     "the last strip alone": ("cuda_block.py", "slope[j] + found if first > 0 else found", "found", "block few"),
+    "nothing in a few": ("cuda_measure.py", "half if first", "half if first", "few"),
+    "nothing in a few blocks": ("cuda_measure.py", "half if first", "half if first", "block few"),
+    "rows of this step twice": ("cuda_measure.py", "step + 1 if first and half == 0", "step if first", "block few"),
+    "halves of another size": (
+        "cuda_measure.py",
+        "half if first and not whole",
+        "half + 1 if first and not whole",
+        "few",
+    ),
+    "nothing kept": ("cuda_measure.py", "own.difference[j] = own.slope[j]", "own.difference[j] = 0.0", "block few"),
+    "variances of the first four": (
+        "cuda_measure.py",
+        "variance[min(low, variables) : min(high, variables)]",
+        "variance[0 : min(high - low, variables)]",
+        "block few",
+    ),
     "a sum without its last part": ("cuda_block.py", "range(1, LANES)", "range(1, 8)", "block few"),
 }
 

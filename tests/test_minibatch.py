@@ -159,6 +159,15 @@ def test_rows_depend_on_seed_chain_and_step_alone(minibatch):
     assert len({r.tobytes() for r in rows}) > 35
 
 
+@pytest.mark.parametrize("minibatch", [*(kind(1) for kind in KINDS.values()), Blocks(3, 4, 1)])
+def test_the_one_row_of_a_step_is_the_same_after_a_look_at_that_of_the_next(minibatch):
+    # What a step does that measures the gradient noise of batches of one row: its own, the next one's, its own again.
+    steps = [s + ahead for s in range(60) for ahead in (0, 1, 0)]
+    rows = rows_of_steps(minibatch, 22, range(61))
+    np.testing.assert_array_equal(rows_of_steps(minibatch, 22, steps), rows[steps])
+    assert len(set(rows.ravel().tolist())) > 15
+
+
 @pytest.mark.parametrize("room", [memory, lookahead])
 @pytest.mark.parametrize("minibatch", [*(kind(4) for kind in KINDS.values()), Blocks(3, 4, 4)])
 def test_memory_that_another_chain_used_is_forgotten(minibatch, room):

@@ -17,7 +17,7 @@ from sgmcmc.rng import GRADIENT_NOISE, fill_normals
 from sgmcmc.thermostats import is_learning_step, learning_gain
 from sgmcmc.update import begin, fill_noise
 
-__all__ = ["Buffers", "Gradient", "Measured", "Unmeasured", "run_chunk"]
+__all__ = ["Buffers", "Gradient", "Measured", "Unmeasured", "put_sample", "run_chunk"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -61,7 +61,7 @@ class Buffers(NamedTuple):
 
 @open_function(on=1, inline=True, fastmath=LOOP)
 def estimate(measure, gradient, model, theta, buffers, stream, step):
-    """The sum over the rows, its weight and the prior, into buffers.gradient; a sample of its noise, if it is measured."""
+    """The sum over the rows, its weight and the prior, into buffers.gradient; if it is measured, a sample of its noise too."""
 
 
 @implements(estimate, Unmeasured)
@@ -99,11 +99,17 @@ def _(measure, gradient, dynamics, state, difference, slope, step):
 @implements(learn_from, Measured)
 def _(measure, gradient, dynamics, state, difference, slope, step):
     if is_learning_step(step):
-        for j in range(difference.size):
-            if abs(slope[j]) >= gradient.clip:
-                difference[j] = 0.0  # a gradient that is cut off does not fluctuate
-        added, gain = gradient.noise + gradient.noise, learning_gain(gradient.noise, step)
-        learn_variance(dynamics.scale, dynamics.thermostat, state.variance, difference, added, gain)
+        put_sample(gradient, dynamics.scale, dynamics.thermostat, state.variance, difference, slope, step)
+
+
+@loop(inline=True)
+def put_sample(gradient, scale, thermostat, variance, difference, slope, step):
+    """Put a sample of the noise of ∇Ũ, `slope`, into the running mean of its variance."""
+    for j in range(difference.size):
+        if abs(slope[j]) >= gradient.clip:
+            difference[j] = 0.0  # a gradient that is cut off does not fluctuate
+    added, gain = gradient.noise + gradient.noise, learning_gain(gradient.noise, step)
+    learn_variance(scale, thermostat, variance, difference, added, gain)
 
 
 @loop(inline=True)

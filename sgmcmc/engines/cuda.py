@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.device.step import settled, uploaded
+from sgmcmc.engines.cpu import Measured
 from sgmcmc.engines.crew import Chain, Job, Task, split
 from sgmcmc.engines.cuda_block import STRANDS, rows_at_once
 from sgmcmc.engines.cuda_loop import Chunk, Common, Room
+from sgmcmc.engines.parts import first_half
 from sgmcmc.integrators import State
 from sgmcmc.kinetics import MonomialGamma, shape_of
 from sgmcmc.minibatch import FullData, memory, row_buffer
@@ -73,6 +75,7 @@ class Fleet(Task):
         self.dim = chains[0].state.theta.size
         rows = row_buffer(job.gradient.minibatch, job.gradient.n_rows).size
         shared = takes_a_block(job.model, job.dynamics.kinetics, job.dtype, self.dim, rows, len(chains))
+        self.measured = isinstance(job.gradient.measure, Measured)
         self.chain_axis = -2 if shared else -1
         self.kernel = kernels.block_kernel if shared else kernels.chain_kernel
         self.block = STRANDS if block is None and shared else block
@@ -87,7 +90,8 @@ class Fleet(Task):
         rows, order = row_buffer(g.minibatch, g.n_rows), memory(g.minibatch, g.n_rows)
         scratch = int(scratch_size(job.model))
         parts = [uploaded(part, up) for part in (dynamics, job.model, g)]
-        self.common = Common(parts[0], parts[1], parts[2], sizes, rows.size)
+        half = int(first_half(job.parts(dim), rows.size)) if self.measured else 0
+        self.common = Common(parts[0], parts[1], parts[2], sizes, rows.size, half)
         self.state = State(*(up(self._stacked([getattr(c.state, f) for c in self.chains])) for f in State._fields))
 
         def room(length: int, kind: Any = job.dtype) -> Any:
@@ -98,6 +102,7 @@ class Fleet(Task):
             room(dim),
             room(sizes.xi),
             room(dim),
+            room(dim if self.measured else 0),
             room(dim if g.noise > 0.0 else 0),
             up(self._stacked([rows])) if isinstance(g.minibatch, FullData) else room(rows.size, np.int64),
             room(order.size, np.int64),

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from sgmcmc.device.step import advance_stretch, stretch
 from sgmcmc.dispatch import LOOP, implements, leaf, like, loop, open_function
 from sgmcmc.engines.cuda_loop import compensated, disturb, rows_column
+from sgmcmc.engines.cuda_measure import compare_strand, learn_strand
 from sgmcmc.engines.watch import ORIGIN
 from sgmcmc.engines.ways import copy, is_finite
 from sgmcmc.integrators import Noise, State
@@ -60,6 +61,7 @@ class Own(NamedTuple):
     state: Any
     noise: Any
     slope: Any  # Σ_rows of the gradient, then ∇Ũ
+    difference: Any  # a sample of its noise
     normals: Any
     rows: Any
     memory: Any
@@ -89,6 +91,7 @@ def own_arrays(common, state, room, key0, key1, number, chain):
         ),
         Noise(room.noise_p[chain], room.noise_theta[chain], room.noise_xi[chain]),
         room.gradient[chain],
+        room.difference[chain],
         room.gradient_noise[chain],
         room.rows[rows_column(common.gradient.minibatch, chain), : common.rows],
         room.memory[chain],
@@ -135,12 +138,13 @@ def rows_at_once(model):
 
 
 @loop
-def find_alone(model, own, lane):
-    """The whole sum, by the first thread."""
+def find_alone(model, own, rows, before, lane):
+    """Add these rows to the gradient, of which the first `before` are in it, by the first thread."""
     if lane == 0:
-        for j in range(own.slope.size):
-            own.slope[j] = 0.0
-        add_gradient_within(model, own.state.theta, own.rows, own.scratch, own.slope)
+        if before == 0:
+            for j in range(own.slope.size):
+                own.slope[j] = 0.0
+        add_gradient_within(model, own.state.theta, rows, own.scratch, own.slope)
 
 
 @loop
@@ -213,7 +217,10 @@ def work_of(theta, origin, gradient):
 
 @loop
 def finish_strands(common, own, phase, now, measured, lane, lanes):
-    """The rest of the gradient: weight, prior, noise, clipping. measured[1, s] = (θ − origin)·∇U of strand s."""
+    """The rest of the gradient: weight, prior, noise, clipping; then what it tells of its noise.
+
+    measured[1, s] = (θ − origin)·∇U of strand s.
+    """
     dim, gradient = common.sizes.theta, common.gradient
     size = coordinates_together(common.dynamics.thermostat, dim)
     for strand in range(lane, STRANDS, lanes):
@@ -221,8 +228,10 @@ def finish_strands(common, own, phase, now, measured, lane, lanes):
         for low in range(strand * size, dim, STRANDS * size):
             high = min(low + size, dim)
             theta, slope, origin = own.state.theta[low:high], own.slope[low:high], own.origin[low:high]
+            compare_strand(gradient.measure, common, own, now, low, high)
             weigh(common.model, theta, gradient.weight, slope)
             disturb(gradient, own.normals[min(low, own.normals.size) : high], own.stream, now, low, slope)
+            learn_strand(gradient.measure, common, own, now, low, high)
             if phase == ORIGIN:
                 copy(theta, origin)
             work += work_of(theta, origin, slope)

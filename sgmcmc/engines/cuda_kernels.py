@@ -28,6 +28,7 @@ from sgmcmc.engines.cuda_block import (
     rows_at_once,
 )
 from sgmcmc.engines.cuda_loop import run_thread
+from sgmcmc.engines.cuda_measure import keep, look_of, looks
 from sgmcmc.engines.watch import MEASURED
 
 __all__ = [
@@ -67,25 +68,30 @@ def block_per_chain(common, state, room, chunk, key0, key1, which, numbers, out,
     errors = cuda.shared.array(SUMS, state.theta.dtype)
     measured = cuda.shared.array((2, STRANDS), state.theta.dtype)
     model, gradient, strip = common.model, common.gradient, rows_at_once(common.model)
+    measure = gradient.measure
     own = own_arrays(common, state, room, key0, key1, numbers[chain], chain)
     before, recorded, finished = chunk.before, 0, 0
     if chunk.fresh:
         begin_strands(common, own, lane, lanes)
     for t in range(chunk.steps):
         now, h, phase = chunk.step + t, chunk.step_sizes[t], chunk.phases[t]
-        choose_together(gradient.minibatch, gradient.n_rows, own, now, lane, lanes)
-        cuda.syncthreads()  # rows
-        if strip == 0:
-            find_alone(model, own, lane)
-        else:
-            for first in range(0, own.rows.size, strip):
-                rows = own.rows[first : first + strip]
-                add_partial_sums(model, own.state.theta, rows, partial, lane, lanes)
-                cuda.syncthreads()  # partial sums; nobody reads the errors of the last strip any more
-                find_errors(model, rows, partial, errors, lane, lanes)
-                cuda.syncthreads()  # errors; nobody reads the partial sums any more
-                add_rows(model, rows, errors, own.slope, first, lane, lanes)
-        cuda.syncthreads()  # the gradient; nobody reads θ and the rows any more
+        for number in range(looks(measure, now)):
+            look = look_of(measure, common.half, own.rows, now, number)
+            if look.before == 0:
+                choose_together(gradient.minibatch, gradient.n_rows, own, look.step, lane, lanes)
+            cuda.syncthreads()  # rows; the sum of the last look is kept
+            if strip == 0:
+                find_alone(model, own, look.rows, look.before, lane)
+            else:
+                for first in range(0, look.rows.size, strip):
+                    rows = look.rows[first : first + strip]
+                    add_partial_sums(model, own.state.theta, rows, partial, lane, lanes)
+                    cuda.syncthreads()  # partial sums; nobody reads the errors of the last strip any more
+                    find_errors(model, rows, partial, errors, lane, lanes)
+                    cuda.syncthreads()  # errors; nobody reads the partial sums any more
+                    add_rows(model, rows, errors, own.slope, look.before + first, lane, lanes)
+            cuda.syncthreads()  # the gradient; nobody reads θ and the rows any more
+            keep(measure, own, now, number, lane, lanes)
         finish_strands(common, own, phase, now, measured, lane, lanes)
         fine = advance_strands(common, own, now, before, h, measured, lane, lanes)
         finite = cuda.syncthreads_and(np.int32(fine))  # θ, what was measured, and whether all of it is finite

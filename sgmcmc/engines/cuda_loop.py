@@ -13,12 +13,15 @@ from typing import Any, NamedTuple
 
 from sgmcmc.device.noise import fill_column, fill_step_noise
 from sgmcmc.dispatch import implements, leaf, like, loop, open_function
+from sgmcmc.engines.cpu import Measured, Unmeasured, put_sample
+from sgmcmc.engines.cuda_measure import compare, look_of
 from sgmcmc.engines.watch import MEASURED, ORIGIN
 from sgmcmc.engines.ways import copy, is_finite, work
 from sgmcmc.integrators import Moment, Noise, State
 from sgmcmc.minibatch import FullData, choose
-from sgmcmc.potentials import estimate_within
+from sgmcmc.potentials import add_gradient_within, estimate_within, weigh
 from sgmcmc.rng import GRADIENT_NOISE, Stream
+from sgmcmc.thermostats import is_learning_step
 from sgmcmc.update import advance_block, begin
 
 __all__ = ["Chunk", "Common", "Room", "run_thread"]
@@ -34,6 +37,7 @@ class Common(NamedTuple):
     gradient: Any  # cpu.Gradient
     sizes: Any  # State of lengths
     rows: Any  # how many rows a step looks at
+    half: Any  # how many of them a learning step compares with the others; 0: the one there is, with that of the next step
 
 
 class Room(NamedTuple):
@@ -43,6 +47,7 @@ class Room(NamedTuple):
     noise_theta: Any
     noise_xi: Any
     gradient: Any
+    difference: Any  # a sample of the gradient's noise
     gradient_noise: Any
     rows: Any
     memory: Any
@@ -87,6 +92,50 @@ def find_gradient_within(gradient, model, theta, rows, memory, normals, scratch,
     disturb(gradient, normals, stream, step, 0, out)
 
 
+@open_function(on=1, inline=True)
+def find_gradient_by(measure, common, own, difference, rows, memory, normals, scratch, stream, step, out):
+    """∇Ũ(θ) into `out`; if the variance of its noise is measured, in learning steps that too."""
+
+
+@implements(find_gradient_by, Unmeasured)
+def _(measure, common, own, difference, rows, memory, normals, scratch, stream, step, out):
+    find_gradient_within(common.gradient, common.model, own.theta, rows, memory, normals, scratch, stream, step, out)
+
+
+@implements(find_gradient_by, Measured)
+def _(measure, common, own, difference, rows, memory, normals, scratch, stream, step, out):
+    gradient, model, half, theta = common.gradient, common.model, common.half, own.theta
+    if is_learning_step(step):
+        for number in range(2):
+            sum_within(gradient, half, model, theta, rows, memory, scratch, stream, step, number, difference, out)
+        finish_within(common, theta, own.variance, normals, stream, step, difference, out)
+    else:
+        find_gradient_within(gradient, model, theta, rows, memory, normals, scratch, stream, step, out)
+
+
+@loop(called=True)
+def sum_within(gradient, half, model, theta, rows, memory, scratch, stream, step, number, difference, out):
+    """Σ of the gradient over the rows of a look into `out`; what the first look found goes into `difference`."""
+    look = look_of(gradient.measure, half, rows, step, number)
+    if number > 0:
+        copy(out, difference)
+    if look.before == 0:
+        choose(gradient.minibatch, gradient.n_rows, stream, look.step, memory, rows)
+        for j in range(out.size):
+            out[j] = 0.0
+    add_gradient_within(model, theta, look.rows, scratch, out)
+
+
+@loop(called=True)
+def finish_within(common, theta, variance, normals, stream, step, difference, out):
+    """The rest of a learning step's gradient, and V."""
+    gradient, dynamics = common.gradient, common.dynamics
+    compare(gradient.measure, gradient, common.half, common.rows, difference, out)
+    weigh(common.model, theta, gradient.weight, out)
+    disturb(gradient, normals, stream, step, 0, out)
+    put_sample(gradient, dynamics.scale, dynamics.thermostat, variance, difference, out, step)
+
+
 @loop
 def disturb(gradient, normals, stream, step, first, out):
     """The noise and the clipping of the coordinates from `first` on, a multiple of 4."""
@@ -126,7 +175,8 @@ def run_thread(common, state, room, chunk, key0, key1, number, chain, out):
         state.pending.T[chain],
     )
     theta, noise = own.theta, Noise(room.noise_p.T[chain], room.noise_theta.T[chain], room.noise_xi.T[chain])
-    slope, origin, sums = room.gradient.T[chain], room.origin.T[chain], room.sums.T[chain]
+    slope, difference = room.gradient.T[chain], room.difference.T[chain]
+    origin, sums = room.origin.T[chain], room.sums.T[chain]
     rows = room.rows.T[rows_column(gradient.minibatch, chain)]
     normals, memory, scratch = room.gradient_noise.T[chain], room.memory.T[chain], room.scratch.T[chain]
     before, recorded = chunk.before, 0
@@ -135,7 +185,7 @@ def run_thread(common, state, room, chunk, key0, key1, number, chain, out):
     for t in range(chunk.steps):
         now, h = chunk.step + t, chunk.step_sizes[t]
         fill_step_noise(dynamics, noise, stream, now, 0)
-        find_gradient_within(gradient, common.model, theta, rows, memory, normals, scratch, stream, now, slope)
+        find_gradient_by(gradient.measure, common, own, difference, rows, memory, normals, scratch, stream, now, slope)
         phase = chunk.phases[t]
         if phase == ORIGIN:
             copy(theta, origin)

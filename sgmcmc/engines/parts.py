@@ -19,7 +19,18 @@ from sgmcmc.minibatch import rows_per_step
 from sgmcmc.potentials import add_gradient, estimate, sums_in_parts, weigh
 from sgmcmc.signals import give_signal, give_way, read_signal, yield_address
 
-__all__ = ["APART", "Parts", "Whole", "awaited", "estimate_by", "estimate_in_halves", "members", "parts_for"]
+__all__ = [
+    "APART",
+    "Parts",
+    "Whole",
+    "awaited",
+    "contrast",
+    "estimate_by",
+    "estimate_in_halves",
+    "first_half",
+    "members",
+    "parts_for",
+]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -93,6 +104,22 @@ def add_parts(parts, model, theta, rows, step, out):
             out[j] += own[j]
 
 
+@open_function
+def first_half(parts, n):
+    """How many of n rows are in the first of the two halves that a learning step compares: whole parts, if there are any."""
+
+
+@implements(first_half, Whole)
+def _(parts, n):
+    return n // 2
+
+
+@implements(first_half, Parts)
+def _(parts, n):
+    count = parts.sums.shape[1]
+    return (count // 2) * n // count
+
+
 @open_function(on=1, inline=True, fastmath=LOOP)
 def estimate_in_halves(parts, model, theta, rows, weight, factor, step, difference, out):
     """`estimate`, from two halves of the rows, n₁ and n₂ of n, and factor·(n/√(n₁n₂) Σ₁ − √(n₁/n₂) Σ) into `difference`.
@@ -103,7 +130,7 @@ def estimate_in_halves(parts, model, theta, rows, weight, factor, step, differen
 
 @implements(estimate_in_halves, Whole)
 def _(parts, model, theta, rows, weight, factor, step, difference, out):
-    half = rows.size // 2
+    half = first_half(parts, rows.size)
     for j in range(out.size):
         out[j] = 0.0
     add_gradient(model, theta, rows[:half], out)
@@ -124,7 +151,7 @@ def _(parts, model, theta, rows, weight, factor, step, difference, out):
         own = parts.sums[step % 2, k]
         for j in range(out.size):
             difference[j] += own[j]
-    contrast(difference, out, factor, (count // 2) * rows.size // count, rows.size)
+    contrast(difference, out, factor, first_half(parts, rows.size), rows.size)
     weigh(model, theta, weight, out)
 
 
