@@ -123,18 +123,17 @@ class Sampler:
             self._set("thermostat", self.thermostat._replace(adaptive=float(used)))
 
     def _warn_if_stiff(self) -> None:
-        """Near p = 0 the kinetics is a spring of stiffness K''(0), and the step must resolve how friction stops it.
+        """A kinetics is a spring of stiffness K'', at most that near p = 0, and the step must resolve how friction stops it.
 
-        (Whether it resolves how the posterior's forces move it, h²U''K''(0), is seen when there are draws: `bias.foreseen`.)
+        (Whether it resolves how the posterior's forces move it, h²U''K'', is seen when there are draws: `bias.foreseen`.)
         """
         longest = self.schedule.longest
         if not isinstance(self.kinetics, MonomialGamma) or longest is None:
             return
-        with np.errstate(all="ignore"):  # of a kinetics so stiff that its formula overflows, NaN
-            stiffness = float(curvature(self.kinetics, 1e-12)) * longest * self.sigma_p
+        stiffness = self.stiffest * longest * self.sigma_p
         if not stiffness <= 0.3 * (1.0 + 1e-9):
             warnings.warn(
-                f"step_size·sigma_p·K''(0) = {stiffness:.2g}: above 0.3 the variance may be off by some per cent; take a "
+                f"step_size·sigma_p·max K'' = {stiffness:.2g}: above 0.3 the variance may be off by some per cent; take a "
                 "smaller step, a smaller softening, a larger mass or less friction",
                 UserWarning,
                 stacklevel=4,
@@ -153,6 +152,13 @@ class Sampler:
     def wants_variance(self) -> bool:
         """Whether the variance of the gradient noise enters the dynamics: its centre is adaptive."""
         return bool(getattr(self.thermostat, "adaptive", 0.0) > 0.0)
+
+    @cached_property
+    def stiffest(self) -> float:
+        """The largest K'', that at p = 0 for the smooth kinetics; NaN if it is so large that its formula overflows."""
+        with np.errstate(all="ignore"):
+            bends = [float(curvature(self.kinetics, p)) for p in (1e-12, *np.geomspace(1e-3, 30.0, 40))]
+        return max(bends) if np.isfinite(bends).all() else float("nan")
 
     @property
     def relaxation(self) -> float:

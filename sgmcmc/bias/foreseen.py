@@ -7,7 +7,7 @@ a typical K'' and h the longest step that is recorded:
     crosstalk    c = σ_θhV/(2T): its compensation leaves ½ c h σ_θ U'' of the variance, and is not possible for c near 1
     kicks        h²Vk/T: at 0.4 a thermostat leaves 1.5 % too little variance, at 0.8 5 % (SGNHT; docs/every-scale.md)
     thermostat   h²γT: at 0.04 the variance is 0.7 % too small, at 0.1 2.7 % (SGNHT; a quarter of it)
-    stiffness    h²U''K''(0): at 0.08 the variance is up to 2 % too large, at 0.32 5 to 7 % (a = 2)
+    stiffness    h²U''K'', K'' the largest: at 0.08 the variance is up to 2 % too large (4 % at T = 0.1), at 0.32 5 to 7 % (a = 2)
     reshuffling  h²VEk/(6T), E steps an epoch: the momenta follow the batches of an epoch to and fro, and a thermostat that sees
                  this as heat cools θ, up to so much
 """
@@ -25,7 +25,7 @@ from sgmcmc.bias.finding import Finding
 from sgmcmc.bias.gradients import noise_variance
 from sgmcmc.frames import in_units, slope_in_units
 from sgmcmc.integrators import Euler
-from sgmcmc.kinetics import MonomialGamma, Overdamped, curvature
+from sgmcmc.kinetics import MonomialGamma, Overdamped
 from sgmcmc.minibatch import Blocks, EpochShuffle, as_minibatch, variance_share
 from sgmcmc.potentials import Potential, PythonPotential, add_gradient, rows_of
 from sgmcmc.thermostats import FixedFriction, PerChain
@@ -34,7 +34,7 @@ __all__ = ["foreseen"]
 
 Array = NDArray[np.float64]
 
-HEATING, CROSSTALK, KICKS, FAST, RESHUFFLED, STIFF = 0.02, 0.1, 0.25, 0.04, 0.02, 0.1
+HEATING, CROSSTALK, LEFT, KICKS, FAST, RESHUFFLED, STIFF = 0.02, 0.1, 0.005, 0.25, 0.04, 0.02, 0.05
 ROWS, FEW, NUMBERS = (
     100,
     10,
@@ -65,9 +65,10 @@ def foreseen(trace: Any) -> list[Finding]:
     if noise is None:
         return []
     found = [_fast_thermostat(sampler, h, trace.final["theta"].shape[-1]), _reshuffled(sampler, h, noise)]
-    found += [_stiff(trace, sampler, h), _heating(sampler, h, noise)]
+    steep = _steepest(trace, sampler)
+    found += [_stiff(sampler, h, steep), _heating(sampler, h, noise)]
     if noise.variance > 0.0:
-        found += [_crosstalk(sampler, h, noise), _kicks(sampler, h, noise)]
+        found += [_crosstalk(sampler, h, noise, steep), _kicks(sampler, h, noise)]
     return [f for f in found if f is not None]
 
 
@@ -167,18 +168,19 @@ def _heating(sampler: Any, h: float, noise: Noise) -> Finding | None:
     return Finding("foreseen heating", x, math.nan, math.nan, "hot", said)
 
 
-def _crosstalk(sampler: Any, h: float, noise: Noise) -> Finding | None:
+def _crosstalk(sampler: Any, h: float, noise: Noise, steep: float) -> Finding | None:
     """Gradient noise that enters θ by itself."""
     if sampler.sigma_theta == 0.0 or isinstance(sampler.kinetics, Overdamped):
         return None
     c = 0.5 * sampler.sigma_theta * h * noise.variance / sampler.temperature
-    if c <= CROSSTALK * (1.0 + 1e-6):
+    least = min(CROSSTALK, LEFT / max(0.5 * h * sampler.sigma_theta * steep, 1e-300))  # what its compensation leaves
+    if c <= least * (1.0 + 1e-6):
         return None
     left = "whose compensation leaves some bias" if c < 0.5 else "which cannot be compensated"
     said = (
         f"gradient noise enters θ through sigma_theta, c = σ_θhV/(2T) = {c:.2g}, {left}; take "
-        f"sigma_theta={sampler.sigma_theta * 0.8 * CROSSTALK / c:.2g}, "
-        f"{_smaller(sampler, h, noise, CROSSTALK / c, CROSSTALK / c)}"
+        f"sigma_theta={sampler.sigma_theta * 0.8 * least / c:.2g}, "
+        f"{_smaller(sampler, h, noise, least / c, least / c)}"
     )
     return Finding("crosstalk of gradient noise", c, math.nan, math.nan, "biased", said)
 
@@ -212,27 +214,30 @@ def _fast_thermostat(sampler: Any, h: float, dim: int) -> Finding | None:
     return Finding("thermostat by step", x, math.nan, math.nan, "biased", said)
 
 
-def _stiff(trace: Any, sampler: Any, h: float) -> Finding | None:
-    """A kinetics whose well at p = 0 the posterior's forces cross in one step: U'' is about T/Var of the draws."""
-    if (
-        not isinstance(sampler.kinetics, MonomialGamma)
-        or trace.moments is not None
-        or trace.n_draws * trace.chains < 200
-    ):
+def _stiff(sampler: Any, h: float, steep: float) -> Finding | None:
+    """A kinetics whose well at p = 0 the posterior's forces cross in one step."""
+    if not isinstance(sampler.kinetics, MonomialGamma):
         return None
-    if trace.draws.shape[-1] != trace.final["theta"].shape[-1]:
-        return None
-    with np.errstate(all="ignore"):
-        phi = in_units(sampler.scale, np.asarray(trace.draws[:, :: max(1, trace.n_draws // 200)], float))
-        narrow = float(np.nanmin(phi.reshape(-1, phi.shape[-1]).var(axis=0)))
-        x = h * h * float(curvature(sampler.kinetics, 1e-12)) * sampler.temperature / narrow if narrow > 0.0 else 0.0
+    x = h * h * sampler.stiffest * steep
     if not x > STIFF:
         return None
     said = (
-        f"its step does not resolve the kinetics, h²U''K''(0) = {x:.2g}; take step_size={0.8 * h * math.sqrt(STIFF / x):.2g} "
+        f"its step does not resolve the kinetics, h²U''K'' = {x:.2g}; take step_size={0.8 * h * math.sqrt(STIFF / x):.2g} "
         "or a smaller softening"
     )
     return Finding("stiffness of the kinetics", x, math.nan, math.nan, "biased", said)
+
+
+def _steepest(trace: Any, sampler: Any) -> float:
+    """U'' of the narrowest coordinate in the chain's units, about T/Var of its draws; 0 where there are too few to tell."""
+    if trace.moments is not None or trace.n_draws * trace.chains < 200:
+        return 0.0
+    if trace.draws.shape[-1] != trace.final["theta"].shape[-1]:  # a function of θ was kept
+        return 0.0
+    with np.errstate(all="ignore"):
+        phi = in_units(sampler.scale, np.asarray(trace.draws[:, :: max(1, trace.n_draws // 200)], float))
+        narrow = float(np.min(phi.reshape(-1, phi.shape[-1]).var(axis=0)))
+    return float(sampler.temperature / narrow) if narrow > 0.0 else 0.0
 
 
 def _reshuffled(sampler: Any, h: float, noise: Noise) -> Finding | None:
