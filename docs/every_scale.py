@@ -222,7 +222,8 @@ def page(table: pd.DataFrame, seconds: float) -> str:
         *(f"| {name} | {', '.join(str(v) for v in levels)} |" for name, levels in LEVELS.items()),
         "",
         f"Natural units: θ has a standard deviation of √T, h = {H} (the longest step of a schedule), Var ξ = 1, p and ξ "
-        f"are fresh every 100 steps in SGMGT and SGMGT-D. A minibatch is {BATCH} of {ROWS} rows. All numbers: `docs/every-scale.csv`.",
+        f"are fresh every 100 steps in SGMGT and SGMGT-D. A minibatch is {BATCH} of {ROWS} rows. All numbers are in "
+        "`docs/every-scale.csv`.",
         "",
         "## By preset and noise: right / warned / silent",
         "",

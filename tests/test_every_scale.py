@@ -5,6 +5,9 @@ Statistical checks use |z| < 5 over independent chains, in fewer than 60 places:
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -321,3 +324,36 @@ def test_a_scale_to_be_measured_is_refused_where_there_is_nothing_to_measure():
     with pytest.raises(ValueError, match="scale='automatic' is unknown"):
         sg.SGNHT(0.1, scale="automatic")
     assert repr(sg.SGNHT(0.1, scale="auto")).count("scale='auto'") == 1
+
+
+# ---- the covering design of docs/every_scale.py ---------------------------------------------------------------------------
+
+
+def script():
+    path = Path(__file__).parent.parent / "docs" / "every_scale.py"
+    spec = importlib.util.spec_from_file_location("every_scale", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_in_the_design_every_pair_of_levels_occurs():
+    every_scale = script()
+    cells = every_scale.design(500)
+    assert len(cells) >= 500
+    seen = {pair for cell in cells for pair in every_scale._pairs(cell)}
+    assert set(every_scale._pairs_that_can_be()) <= seen
+    fewer = {pair for cell in cells[:20] for pair in every_scale._pairs(cell)}
+    assert not set(every_scale._pairs_that_can_be()) <= fewer  # the control
+
+
+def test_no_cell_of_a_part_of_the_design_fails_silently():
+    every_scale = script()
+    some = [c for c in every_scale.design(200) if c.dtype == "float64" and c.noise != "minibatch"][:40]
+    found = [every_scale.run(cell, number, chains=64, draws=200) for number, cell in enumerate(some)]
+    assert [row for row in found if row["verdict"] == "SILENT"] == []
+    assert sum(row["verdict"] == "right" for row in found) > 20
+    row = next(row for row in found if row["verdict"] == "warned")
+    assert abs(row["variance"] - 1.0) > 0.01 + 4.0 * row["error"] or np.isnan(
+        row["variance"]
+    )  # the control: some are not right

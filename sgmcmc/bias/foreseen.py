@@ -163,7 +163,7 @@ def _heating(sampler: Any, h: float, noise: Noise) -> Finding | None:
     cure = "SGNHT(...)" if fixed else 'center="adaptive"'
     said = (
         f"gradient noise of variance {noise.variance:.3g} heats it by {x:.1%}, as nothing absorbs it; take {cure}, "
-        f"{_smaller(sampler, h, noise, HEATING / x, HEATING / x)}"
+        f"{_smaller(h, noise, HEATING / x, HEATING / x)}"
     )
     return Finding("foreseen heating", x, math.nan, math.nan, "hot", said)
 
@@ -180,7 +180,7 @@ def _crosstalk(sampler: Any, h: float, noise: Noise, steep: float) -> Finding | 
     said = (
         f"gradient noise enters θ through sigma_theta, c = σ_θhV/(2T) = {c:.2g}, {left}; take "
         f"sigma_theta={sampler.sigma_theta * 0.8 * least / c:.2g}, "
-        f"{_smaller(sampler, h, noise, least / c, least / c)}"
+        f"{_smaller(h, noise, least / c, least / c)}{_in_natural_units(sampler, noise)}"
     )
     return Finding("crosstalk of gradient noise", c, math.nan, math.nan, "biased", said)
 
@@ -194,7 +194,7 @@ def _kicks(sampler: Any, h: float, noise: Noise) -> Finding | None:
         return None
     said = (
         f"the gradient noise of one step is {math.sqrt(x):.2g} times as large as the momenta, too much for a thermostat; take "
-        f"{_smaller(sampler, h, noise, math.sqrt(KICKS / x), KICKS / x)}"
+        f"{_smaller(h, noise, math.sqrt(KICKS / x), KICKS / x)}"
     )
     return Finding("noise of a step by momenta", x, math.nan, math.nan, "biased", said)
 
@@ -259,11 +259,16 @@ def _bend(sampler: Any) -> float:
     return float(sampler.relaxation / sampler.sigma_p) if sampler.sigma_p > 0.0 else 1.0
 
 
-def _smaller(sampler: Any, h: float, noise: Noise, step: float, batch: float) -> str:
+def _smaller(h: float, noise: Noise, step: float, batch: float) -> str:
     """The step, `step` times as long, or the batch, 1/`batch` times as large, that would do."""
     said = f"step_size={0.8 * h * step:.2g}"
     if noise.batch > 0:
         wanted = math.ceil(1.25 * noise.batch / batch)
         said += f" or batch_size={wanted if wanted < noise.rows else None}"
+    return said
+
+
+def _in_natural_units(sampler: Any, noise: Noise) -> str:
+    """In natural units σ_θ = 0.1 is small; in units of θ it may be anything."""
     plain = not isinstance(sampler.scale, np.ndarray) and sampler.scale == 1.0
-    return f'{said}; or scale="auto" with step_size=0.1' if plain and noise.batch > 0 else said
+    return '; or scale="auto" with step_size=0.1' if plain and noise.batch > 0 else ""
