@@ -1,7 +1,8 @@
 """Confirming the winner: looks at runs on fresh seeds, until a setting passes or the part of the budget for it is spent.
 
-A setting that passes goes on and is looked at once more, as some faults grow slowly. One that fails by its step gets a shorter
-one, if the space has it; one that only mixes badly, or has no shorter step, makes way for the next best of the race.
+A setting that passes goes on and is looked at once more, as some faults are small and some grow slowly. One that fails by its
+step gets a shorter one, if the space has it; one that only mixes badly, or has no shorter step, makes way for the next best of
+the race.
 """
 
 from __future__ import annotations
@@ -57,14 +58,14 @@ def confirm(
         if interrupted or found == "interrupted":
             interrupted = True
             break
-        look = _looked(found, scale)
+        look = _looked(found, start, scale)
         seen.append(_Seen(arm, look, None if isinstance(found, str) else found))
         rows.append(_row(number, arm, look, run))
         passed = passed + 1 if not look.complaints else 0
         if passed == TWICE:
             break
         if passed > 0:
-            start = found
+            start = found if isinstance(found, Trace) else arm.place
             continue
         following = _next(arm, look, rest, space) if may_replace else None
         if following is None:
@@ -78,12 +79,14 @@ def fresh_seed(seed: int, number: int) -> int:
     return (seed + (number + 1) * _FRESH) % 2**64
 
 
-def _looked(found: Trace | str, scale: Any) -> Look:
+def _looked(found: Trace | str, before: Any, scale: Any) -> Look:
+    """What a run shows; if it went on from one that passed, the draws of both: more of them see a smaller fault."""
     if isinstance(found, str):
         return Look([Complaint("unstable", found)], np.nan, np.nan)
     if not np.isfinite(found.draws).all():
         return Look([Complaint("unstable", "draws are not finite")], np.nan, np.nan)
-    return look_at(found, scale)
+    both = np.concatenate((before.draws, found.draws), axis=1) if isinstance(before, Trace) else found.draws
+    return look_at(replace(found, draws=both), scale)
 
 
 def _next(arm: Arm, look: Look, rest: list[Arm], space: Space) -> Arm | None:

@@ -17,11 +17,11 @@ from sgmcmc import diagnostics
 from sgmcmc.bias.gradients import gradient_at, some_rows
 from sgmcmc.frames import in_units, slope_in_units
 
-__all__ = ["Ratios", "evaluated", "excess", "in_frame", "stiffest_axis", "variance_ratios"]
+__all__ = ["Ratios", "along_ends", "evaluated", "excess", "in_frame", "variance_ratios"]
 
 Array = NDArray[np.float64]
 
-MOST_ROWS, MOST_AXES = 20_000, 50
+MOST_ROWS, MOST_AXES, LARGEST = 20_000, 50, 256
 FALSE_ALARMS = 0.01  # of all axes together
 
 
@@ -45,25 +45,31 @@ def evaluated(trace: Any, points: int) -> tuple[Array, Array]:
 
 
 def variance_ratios(y: Array, s: Array) -> Ratios:
-    """From draws y (chain, draw, dim) and slopes s, both in units of the scale."""
+    """From draws y (chain, draw, dim) and slopes s, both in units of the scale: along up to 50 axes and two directions more."""
     v = _centered(y) * s
     some = np.unique(np.linspace(0, v.shape[2] - 1, min(v.shape[2], MOST_AXES)).astype(int))
     axes = [_mean(v[:, :, j]) for j in some]
-    return Ratios(np.array([m for m, _ in axes]), np.array([e for _, e in axes]), *_mean(v.mean(axis=2)))
+    found = axes + along_ends(y, s)
+    return Ratios(np.array([m for m, _ in found]), np.array([e for _, e in found]), *_mean(v.mean(axis=2)))
 
 
-def stiffest_axis(y: Array, s: Array) -> tuple[float, float]:
-    """The ratio along the direction in which slopes are largest, and its standard error.
+def along_ends(y: Array, s: Array) -> list[tuple[float, float]]:
+    """The ratios along the stiffest and the softest direction, where slopes are largest and smallest, and their errors.
 
-    Each half of the chains is measured along the direction that the other half gives: a direction chosen by the same draws
-    would look hot by chance.
+    Where coordinates depend on each other, a stiff direction that is hot and a soft one that is cold cancel along axes: SGNHT with
+    batches of 64 of 1000 rows and h = 0.46 has ratios of 0.86 to 1.04 along 10 axes, and of 1.17 and 0.50 along these. Each half of
+    the chains is measured along the directions that the other half gives: chosen by the same draws, they would look hot and cold
+    by chance. Beyond 256 coordinates there are too few draws to find them.
     """
+    if not 1 < y.shape[2] <= LARGEST:
+        return []
     parts = np.array_split(np.arange(len(y)), 2) if len(y) > 1 else [np.arange(1), np.arange(1)]
     centered, found = _centered(y), []
     for own, other in (parts, parts[::-1]):
-        direction = np.linalg.svd(s[other].reshape(-1, s.shape[2]), full_matrices=False)[2][0]
-        found.append((centered[own] @ direction) * (s[own] @ direction))
-    return _mean(np.concatenate(found))
+        ends = np.linalg.svd(s[other].reshape(-1, s.shape[2]), full_matrices=False)[2][[0, -1]].T
+        found.append((centered[own] @ ends) * (s[own] @ ends))
+    both = np.concatenate(found)
+    return [_mean(both[:, :, k]) for k in (0, 1)]
 
 
 def excess(ratios: Ratios, tolerance: float = 0.0, tolerance_of_mean: float = 0.0) -> float:
