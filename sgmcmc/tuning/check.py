@@ -18,6 +18,7 @@ __all__ = ["Complaint", "Look", "look_at"]
 
 POINTS, MOST_ROW_GRADIENTS, FEWEST_POINTS = 4000, 20_000_000, 200
 TOLERANCE, TOLERANCE_OF_MEAN = 0.10, 0.05  # of a variance, beyond what chance explains
+BURST, TIMES_USUAL = 0.3, 3.0  # a variance too large by so much, with an error so many times the usual one
 MIXED, USUAL_DRAWS = 1.1, 1000  # rank-normalised R̂, folded too (chains that differ in width), of a run of so many draws
 _SHOWN = 50
 
@@ -63,6 +64,11 @@ def look_at(trace: Any, scale: Any) -> Look:
 
 def _of_variances(ratios: Ratios) -> list[Complaint]:
     off = excess(ratios, TOLERANCE, TOLERANCE_OF_MEAN)
+    bursts = (ratios.axes > 1.0 + BURST) & (ratios.errors > TIMES_USUAL * np.median(ratios.errors))
+    if off == 0.0 and bursts.any():
+        k = int(np.argmax(np.where(bursts, ratios.axes, 0.0)))
+        why = f"along one axis it moves in bursts, with {ratios.axes[k]:.2f} ± {ratios.errors[k]:.2g} of the right variance"
+        return [Complaint("unstable", why)]
     if off == 0.0:
         return []
     if not np.isfinite(off):
@@ -74,7 +80,8 @@ def _of_variances(ratios: Ratios) -> list[Complaint]:
 def _of_mixing(trace: Any) -> list[Complaint]:
     """Whether chains would still disagree after 1000 draws, as many as `sample` makes: R̂² − 1 goes with 1/draws."""
     some = np.unique(np.linspace(0, trace.dim - 1, min(trace.dim, _SHOWN)).astype(int))
-    values = [diagnostics.r_hat(np.asarray(trace.draws[:, :, i], np.float64)) for i in some]
+    taken = np.unique(np.linspace(0, trace.n_draws - 1, min(trace.n_draws, USUAL_DRAWS)).astype(int))
+    values = [diagnostics.r_hat(np.asarray(trace.draws[:, taken, i], np.float64)) for i in some]
     worst = float(np.nanmax(values)) if np.isfinite(values).any() else 1.0
     allowed = np.sqrt(1.0 + (MIXED**2 - 1.0) * max(1.0, USUAL_DRAWS / trace.n_draws))
     why = f"R̂ by ranks is up to {worst:.3g} after {trace.n_draws} draws"

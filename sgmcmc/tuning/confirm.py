@@ -80,13 +80,15 @@ def fresh_seed(seed: int, number: int) -> int:
 
 
 def _looked(found: Trace | str, before: Any, scale: Any) -> Look:
-    """What a run shows; if it went on from one that passed, the draws of both: more of them see a smaller fault."""
+    """What a run shows; if it is good and went on from one that was, the draws of both: more of them see a smaller fault."""
     if isinstance(found, str):
         return Look([Complaint("unstable", found)], np.nan, np.nan)
     if not np.isfinite(found.draws).all():
         return Look([Complaint("unstable", "draws are not finite")], np.nan, np.nan)
-    both = np.concatenate((before.draws, found.draws), axis=1) if isinstance(before, Trace) else found.draws
-    return look_at(replace(found, draws=both), scale)
+    look = look_at(found, scale)
+    if look.complaints or not isinstance(before, Trace):
+        return look
+    return look_at(replace(found, draws=np.concatenate((before.draws, found.draws), axis=1)), scale)
 
 
 def _next(arm: Arm, look: Look, rest: list[Arm], space: Space) -> Arm | None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import diagnostics
-from sgmcmc.tuning.variances import evaluated, excess, in_frame, variance_ratios
+from sgmcmc.tuning.variances import errors_of_means, evaluated, excess, in_frame, variance_ratios
 
 __all__ = ["Criterion", "discrepancy", "mixing", "scatter"]
 
@@ -43,13 +43,11 @@ def scatter(trace: Any) -> float:
 
     Chains that jump from side to side have means that are better than independent draws give, and variances that are worse.
     """
-    return max(mixing(trace), *(_of_log_sd(x) for x in _some(trace)))
-
-
-def _of_log_sd(x: Array) -> float:
-    square = (x - x.mean()) ** 2
-    found = float((0.5 * diagnostics.mcse(square) / square.mean()) ** 2) if square.any() else math.inf
-    return found if math.isfinite(found) else math.inf
+    x = np.stack(_some(trace), axis=2)
+    squares = (x - x.mean(axis=(0, 1))) ** 2
+    with np.errstate(all="ignore"):
+        worst = float(np.max(0.5 * errors_of_means(squares) / squares.mean(axis=(0, 1))))
+    return max(mixing(trace), worst**2) if math.isfinite(worst) else math.inf
 
 
 def _some(trace: Any) -> list[Array]:
