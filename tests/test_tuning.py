@@ -227,10 +227,11 @@ def test_a_step_is_counted_by_what_it_costs():
     slow = sg.Potential(lambda theta: theta, dim=10)
     assert cost_of_step(sg.SGMGTD(1e-3, a=1.5), slow, 0) == cost_of_step(sg.SGHMC(1e-3), slow, 0)
     space = {"a": [1.5], "batch_size": [None], "step_size": (1e-3, 1e-2)}
-    few, many = (
-        sg.tune(sg.SGMGTD, model, budget=30_000, space=space | {"a": [a]}, progress=False).table["gradients"].sum()
-        for a in (1.5, 1.0)
-    )
+    with pytest.warns(sg.RunWarning, match="no setting that passes its check"):  # steps of 0.01 are too short to mix
+        few, many = (
+            sg.tune(sg.SGMGTD, model, budget=30_000, space=space | {"a": [a]}, progress=False).table["gradients"].sum()
+            for a in (1.5, 1.0)
+        )
     assert many > 1.5 * few
 
 

@@ -33,8 +33,8 @@ def normals(seed, *shape):
 
 def logistic(dim, n=1000):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, dim))
-    y = rng.random(n) < 1 / (1 + np.exp(-X @ (1.5 * rng.normal(size=dim) / math.sqrt(dim))))
+    X, beta = rng.normal(size=(n, dim)), 1.5 * rng.normal(size=dim) / math.sqrt(dim)
+    y = rng.random(n) < 1 / (1 + np.exp(-X @ beta))
     return sg.models.LogisticRegression(X, y)
 
 
@@ -112,6 +112,14 @@ def test_chains_that_would_not_agree_after_a_usual_run_are_not_mixed_and_a_short
     assert "not mixed" not in look_at(short, 1.0).verdict
     assert "not mixed" in look_at(trace_of(long.draws + 2 * apart, FLAT), 1.0).verdict
     assert not look_at(trace_of(normals(5, 4, 250, 3), FLAT), 1.0).complaints
+
+
+def test_draws_on_their_way_to_infinity_lose_and_are_told_without_a_numerical_warning():
+    draws = normals(6, 4, 250, 3)
+    draws[1] *= np.geomspace(1.0, 1e200, 250)[:, None]
+    trace = trace_of(draws, FLAT)
+    assert not discrepancy()(trace) < 1.0
+    assert look_at(trace, 1.0).blames_the_step
 
 
 # ---- what is done about it -----------------------------------------------------------------------------------------

@@ -56,7 +56,8 @@ def look_at(trace: Any, scale: Any) -> Look:
     """The complaints about a run, and the smallest and largest variance along an axis in units of the right one."""
     rows = max(min(rows_of(trace.model), MOST_ROWS), 1)
     y, s = in_frame(scale, *evaluated(trace, max(FEWEST_POINTS, min(POINTS, MOST_ROW_GRADIENTS // rows))))
-    ratios = variance_ratios(y, s)
+    with np.errstate(all="ignore"):
+        ratios = variance_ratios(y, s)
     told = [f for f in problems(trace) if f.verdict != "not mixed"]  # which depends on the length of the run
     found = [Complaint(f.verdict, f.advice.split("; ")[0]) for f in told]  # without what to do about it
     return Look(found + _of_variances(ratios) + _of_mixing(trace), float(ratios.axes.min()), float(ratios.axes.max()))

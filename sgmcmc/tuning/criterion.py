@@ -44,8 +44,8 @@ def scatter(trace: Any) -> float:
     Chains that jump from side to side have means that are better than independent draws give, and variances that are worse.
     """
     x = np.stack(_some(trace), axis=2)
-    squares = (x - x.mean(axis=(0, 1))) ** 2
     with np.errstate(all="ignore"):
+        squares = (x - x.mean(axis=(0, 1))) ** 2
         worst = float(np.max(0.5 * errors_of_means(squares) / squares.mean(axis=(0, 1))))
     return max(mixing(trace), worst**2) if math.isfinite(worst) else math.inf
 
@@ -60,7 +60,9 @@ def discrepancy(scale: Any = 1.0, points: int = POINTS) -> Criterion:
 
     def criterion(trace: Any) -> float:
         y, s = in_frame(scale, *evaluated(trace, points))
-        return _stein(y, -s) + scatter(trace) + excess(variance_ratios(y, s)) ** 2
+        with np.errstate(all="ignore"):  # of a run that is about to diverge
+            off = excess(variance_ratios(y, s))
+        return _stein(y, -s) + scatter(trace) + off * off
 
     return criterion
 

@@ -289,8 +289,9 @@ def _complaint(found: Confirmed) -> str | None:
     """The sentence about a winner that did not pass."""
     if found.look is None or not found.look.complaints:
         return None
+    wanted = "shorter" if found.look.blames_the_step else "longer"
     tried = f"{len(found.rows)} run{'s' if len(found.rows) > 1 else ''}"
     return (
         f"tune has found no setting that passes its check on fresh seeds, in {tried}; the one it gives back is "
-        f"{found.look.verdict} ({found.look.why}); give a larger budget=, or shorter steps in space="
+        f"{found.look.verdict} ({found.look.why}); give a larger budget=, or {wanted} steps in space="
     )

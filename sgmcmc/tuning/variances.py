@@ -67,9 +67,10 @@ def along_ends(y: Array, s: Array) -> Array:
     centered, found = _centered(y), []
     for own, other in (parts, parts[::-1]):
         slopes = s[other].reshape(-1, s.shape[2])
-        if not np.isfinite(slopes).all():
+        moments = slopes.T @ slopes
+        if not np.isfinite(moments).all():
             return np.full((*y.shape[:2], 2), np.nan)
-        ends = np.linalg.eigh(slopes.T @ slopes)[1][:, [-1, 0]]
+        ends = np.linalg.eigh(moments)[1][:, [-1, 0]]
         found.append((centered[own] @ ends) * (s[own] @ ends))
     return np.concatenate(found)
 
