@@ -229,7 +229,7 @@ def test_a_step_is_counted_by_what_it_costs():
     space = {"a": [1.5], "batch_size": [None], "step_size": (1e-3, 1e-2)}
     with pytest.warns(sg.RunWarning, match="no setting that passes its check"):  # steps of 0.01 are too short to mix
         few, many = (
-            sg.tune(sg.SGMGTD, model, budget=30_000, space=space | {"a": [a]}, progress=False).table["gradients"].sum()
+            sg.tune(sg.SGMGTD, model, budget=45_000, space=space | {"a": [a]}, progress=False).table["gradients"].sum()
             for a in (1.5, 1.0)
         )
     assert many > 1.5 * few

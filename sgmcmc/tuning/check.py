@@ -58,9 +58,10 @@ def look_at(trace: Any, scale: Any) -> Look:
     y, s = in_frame(scale, *evaluated(trace, max(FEWEST_POINTS, min(POINTS, MOST_ROW_GRADIENTS // rows))))
     with np.errstate(all="ignore"):
         ratios = variance_ratios(y, s)
-    told = [f for f in problems(trace) if f.verdict != "not mixed"]  # which depends on the length of the run
-    found = [Complaint(f.verdict, f.advice.split("; ")[0]) for f in told]  # without what to do about it
-    return Look(found + _of_variances(ratios) + _of_mixing(trace), float(ratios.axes.min()), float(ratios.axes.max()))
+        told = [f for f in problems(trace) if f.verdict != "not mixed"]  # which depends on the length of the run
+        found = [Complaint(f.verdict, f.advice.split("; ")[0]) for f in told]  # without what to do about it
+        found += _of_variances(ratios) + _of_mixing(trace)
+    return Look(found, float(ratios.axes.min()), float(ratios.axes.max()))
 
 
 def _of_variances(ratios: Ratios) -> list[Complaint]:

@@ -62,7 +62,7 @@ def discrepancy(scale: Any = 1.0, points: int = POINTS) -> Criterion:
         y, s = in_frame(scale, *evaluated(trace, points))
         with np.errstate(all="ignore"):  # of a run that is about to diverge
             off = excess(variance_ratios(y, s))
-        return _stein(y, -s) + scatter(trace) + off * off
+            return _stein(y, -s) + scatter(trace) + off * off
 
     return criterion
 

@@ -76,13 +76,15 @@ def along_ends(y: Array, s: Array) -> Array:
 
 
 def excess(ratios: Ratios, tolerance: float = 0.0, tolerance_of_mean: float = 0.0) -> float:
-    """How far the worst ratio is from 1, with its sign, beyond its tolerance and what chance explains; 0 if none is."""
+    """How far the worst ratio is from 1, with its sign, beyond its tolerance and what chance explains; 0 if none is, ∞ if unknown."""
     from scipy.stats import t
 
     q = float(t.ppf(1.0 - 0.5 * FALSE_ALARMS / len(ratios.axes), BATCHES - 1))
     values = np.append(ratios.axes, ratios.mean) - 1.0
     slack = np.append(q * ratios.errors + tolerance, 2.0 * ratios.error + tolerance_of_mean)
     beyond = np.abs(values) - slack
+    if not np.isfinite(beyond).all():
+        return np.inf
     worst = int(np.argmax(beyond))
     return float(np.sign(values[worst]) * max(0.0, beyond[worst]))
 
