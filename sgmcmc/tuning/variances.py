@@ -76,7 +76,7 @@ def along_ends(y: Array, s: Array) -> Array:
 
 
 def excess(ratios: Ratios, tolerance: float = 0.0, tolerance_of_mean: float = 0.0) -> float:
-    """How far the worst ratio is from 1, with its sign, beyond its tolerance and what chance explains; 0 if none is, ∞ if unknown."""
+    """How far the worst ratio is from 1, signed, beyond its tolerance and what chance explains; 0 if none is, ∞ if unknown."""
     from scipy.stats import t
 
     q = float(t.ppf(1.0 - 0.5 * FALSE_ALARMS / len(ratios.axes), BATCHES - 1))
