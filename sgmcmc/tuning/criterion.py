@@ -2,11 +2,13 @@
 
 The default estimates the squared error that the run has made, bias and scatter together, in units of the posterior's variance:
 
-    KSD²_U/D + 1/ESS + max(0, |T̂/T − 1| − 2 se)²
+    KSD²_U/D + max(1/ESS, (se/2)²) + max(0, |ratio − 1| − q se)²
 
 KSD_U is the kernel Stein discrepancy without its diagonal (0 in the mean for independent draws of the target) and D that
 diagonal, so the first term is 0 for right draws and grows with any bias; the kernel is (d + |x − y|²)^(−1/2) in units of the
-common scale. The last is the configurational temperature at the draws. All are of runs that cost the same.
+common scale. The second is the scatter of the worst parameter: of its mean in standard deviations, or of the logarithm of its
+standard deviation, se the relative standard error of its variance. The last is the variance over the right one along the worst
+axis, or in the mean over all axes (`variances`), beyond what chance explains. All are of runs that cost the same.
 """
 
 from __future__ import annotations
@@ -19,37 +21,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import diagnostics
-from sgmcmc.bias.gradients import gradient_at, some_rows
-from sgmcmc.frames import in_units, slope_in_units
+from sgmcmc.tuning.variances import errors_of_means, evaluated, excess, in_frame, variance_ratios
 
-__all__ = ["Criterion", "discrepancy", "mixing"]
+__all__ = ["Criterion", "discrepancy", "mixing", "scatter"]
 
 Array = NDArray[np.float64]
 Criterion = Callable[[Any], float]
 
-POINTS, MOST_ROWS = 600, 20_000
+POINTS = 600
 _SHOWN = 50  # coordinates whose effective sample size is computed
 
 
 def mixing(trace: Any) -> float:
     """1/ESS of the worst of up to 50 parameters: sees how fast a chain moves, and not where."""
-    some = np.unique(np.linspace(0, trace.dim - 1, min(trace.dim, _SHOWN)).astype(int))
-    sizes = [diagnostics.ess(np.asarray(trace.draws[:, :, i], np.float64)) for i in some]
-    worst = float(np.min(sizes))
+    worst = float(np.min([diagnostics.ess(x) for x in _some(trace)]))
     return 1.0 / worst if worst > 0.0 else math.inf
+
+
+def scatter(trace: Any) -> float:
+    """The squared standard error of mean (in sd) or log sd, the larger, of the worst of up to 50 parameters.
+
+    Chains that jump from side to side have means that are better than independent draws give, and variances that are worse.
+    """
+    x = np.stack(_some(trace), axis=2)
+    with np.errstate(all="ignore"):
+        squares = (x - x.mean(axis=(0, 1))) ** 2
+        worst = float(np.max(0.5 * errors_of_means(squares) / squares.mean(axis=(0, 1))))
+    return max(mixing(trace), worst**2) if math.isfinite(worst) else math.inf
+
+
+def _some(trace: Any) -> list[Array]:
+    some = np.unique(np.linspace(0, trace.dim - 1, min(trace.dim, _SHOWN)).astype(int))
+    return [np.asarray(trace.draws[:, :, i], np.float64) for i in some]
 
 
 def discrepancy(scale: Any = 1.0, points: int = POINTS) -> Criterion:
     """The default criterion, in units of `scale`; it evaluates the gradient, over at most 20,000 rows, at `points` draws."""
 
     def criterion(trace: Any) -> float:
-        T = float(trace.info.get("temperature", 1.0))
-        chains, n, dim = trace.draws.shape
-        taken = np.unique(np.linspace(0, n - 1, min(n, max(points // chains, 2))).astype(int))
-        x = np.asarray(trace.draws[:, taken], np.float64)
-        rows = some_rows(trace.model, MOST_ROWS)
-        g = np.stack([gradient_at(trace.model, row, rows) for row in x.reshape(-1, dim)]).reshape(x.shape) / T
-        return _stein(in_units(scale, x), -slope_in_units(scale, g)) + mixing(trace) + _temperature(x, g) ** 2
+        y, s = in_frame(scale, *evaluated(trace, points))
+        with np.errstate(all="ignore"):  # of a run that is about to diverge
+            off = excess(variance_ratios(y, s))
+            return _stein(y, -s) + scatter(trace) + off * off
 
     return criterion
 
@@ -64,11 +77,3 @@ def _stein(x: Array, s: Array) -> float:
     n, diagonal = len(u), float(np.trace(u))
     off = (float(u.sum()) - diagonal) / (n * (n - 1))
     return max(off, 0.0) / (diagonal / n) if math.isfinite(off) else math.inf
-
-
-def _temperature(x: Array, g: Array) -> float:
-    """How far E[(θ − c)·∇U]/(dT) is from 1, beyond two standard errors."""
-    center = x.mean(axis=(0, 1))
-    values = ((x - center) * g).mean(axis=2)
-    error = diagnostics.mcse(values)
-    return max(0.0, abs(float(values.mean()) - 1.0) - 2.0 * (error if math.isfinite(error) else 0.0))

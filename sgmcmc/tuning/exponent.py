@@ -25,7 +25,7 @@ from sgmcmc.samplers import Sampler
 from sgmcmc.sampling import sample
 from sgmcmc.trace import Trace
 from sgmcmc.tuning.criterion import Criterion, discrepancy
-from sgmcmc.tuning.tune import Tuned
+from sgmcmc.tuning.tuned import Tuned
 from sgmcmc.update import draw_momenta
 
 __all__ = ["adapt_a"]

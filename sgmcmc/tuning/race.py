@@ -8,14 +8,36 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExec
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sgmcmc.checks import DivergenceError
 from sgmcmc.potentials import PythonPotential
 from sgmcmc.samplers import Sampler
 from sgmcmc.sampling import sample
 from sgmcmc.threads import usable_cores
 from sgmcmc.trace import Trace
+from sgmcmc.tuning.space import Setting
 
-__all__ = ["Run", "run_all"]
+__all__ = ["Arm", "Run", "run_all"]
+
+
+@dataclass
+class Arm:
+    """A setting, its chains, and its latest score."""
+
+    number: int
+    point: NDArray[np.float64]
+    setting: Setting
+    sampler: Sampler
+    trace: Any  # the newest draws, or where to start from
+    score: float = np.inf
+
+    @property
+    def place(self) -> NDArray[np.float64]:
+        """(chain, dim): where the chains are."""
+        theta = self.trace.final["theta"] if isinstance(self.trace, Trace) else self.trace
+        return np.asarray(theta, np.float64)
 
 
 @dataclass(frozen=True)

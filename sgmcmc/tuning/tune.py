@@ -2,16 +2,18 @@
 
 Twenty-seven settings run for a cost c each; the best nine go on for 3c; the best three of these and six neighbours of the best
 go on for 3c; the best three of all go on for 9c, and the best of them wins. Chains go on from where they are, and a score is
-that of the newest draws alone, so what an early stage got wrong is forgotten.
+that of the newest draws alone, so what an early stage got wrong is forgotten. A third of the budget is kept for looks at the
+winner on fresh seeds (`confirm`), 18c each, and is spent as far as it is needed.
 """
 
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +23,15 @@ from sgmcmc.kinetics import MonomialGamma, shape_of
 from sgmcmc.potentials import PythonPotential, dim_of, rows_of
 from sgmcmc.runs.door import as_seed
 from sgmcmc.samplers import Sampler
-from sgmcmc.sampling import sample
 from sgmcmc.trace import Trace
+from sgmcmc.tuning.confirm import LOOKS, Confirmed, confirm, fresh_seed
 from sgmcmc.tuning.criterion import Criterion, discrepancy
 from sgmcmc.tuning.pilot import Pilot, find_scale
-from sgmcmc.tuning.race import Run, run_all
-from sgmcmc.tuning.space import Setting, Space, default_space
+from sgmcmc.tuning.race import Arm, Run, run_all
+from sgmcmc.tuning.space import Space, default_space
+from sgmcmc.tuning.tuned import Tuned
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["Tuned", "tune"]
+__all__ = ["tune"]
 
 
 class Stage(NamedTuple):
@@ -44,13 +44,11 @@ class Stage(NamedTuple):
 
 ARMS = 27
 STAGES = (Stage(ARMS, 0, 1), Stage(9, 0, 3), Stage(3, 6, 3), Stage(3, 0, 9))
-UNITS = sum((s.keep + s.join) * s.cost for s in STAGES)
-WARMUP, DRAWS, FEWEST, ROOM = (
-    0.2,
-    10_000,
-    1000,
-    1 << 22,
-)  # of a chain, and numbers of all: with few, all mix equally well
+CHECK = Stage(1, 0, 18)
+RACE = sum((s.keep + s.join) * s.cost for s in STAGES)
+UNITS = RACE + LOOKS * CHECK.cost
+WARMUP, WARMUP_OF_CHECK = 0.2, 1 / 3  # of a chain
+DRAWS, FEWEST, ROOM = 10_000, 1000, 1 << 22  # of a chain, and numbers of all: with few, all mix equally well
 USUAL = 32  # rows
 PER_STEP, PER_COORDINATE = 900.0, {1: 40.0, 2: 64.0, 0: 640.0}  # by the form of the kinetics; 0 is that with powers
 
@@ -79,10 +77,11 @@ def tune(
     model : as for `sample`.
     budget : steps that all runs may spend together, warm-up included. One with 32 rows and a = 1 counts 1, any other what it
         costs in proportion (`cost_of_step`): many rows more, and an a other than 1 and 2 ten times as much. The pilot, some
-        thousand gradients, comes on top.
+        thousand gradients, and those at draws that criterion and check evaluate come on top.
     space : by name, a range (low, high), a list of choices, or a value to hold; what is not named is as usual
         (docs/tuning.md). ``"batch_size"`` is one of the names, ``"scale"`` another: units, measured unless given.
-    criterion : a function of a trace, smaller is better; None is `sgmcmc.tuning.discrepancy`, which sees bias.
+    criterion : a function of a trace, smaller is better; None is `sgmcmc.tuning.discrepancy`, which sees bias. With one of your
+        own the winner is still checked, but never replaced.
     chains : per setting.
     seed : the same seed gives the same table, on threads or an executor.
     init : where the pilot starts.
@@ -91,12 +90,14 @@ def tune(
     threads : how many settings at a time.
     options : more for `sample`, the same for all: ``minibatch``, ``gradient_noise``, ``dtype``, ….
 
+    The winner is run on fresh seeds and must pass what `sample` looks at, and its variances must be right within 10 %
+    (``.checks``); else a shorter step or the next best takes its place, and if none passes, a RunWarning says so.
     Ctrl-C ends it and returns the best there is so far.
     """
     if not callable(sampler) or isinstance(sampler, Sampler):
         raise TypeError(f"sampler={checks.show(sampler)} makes no samplers; give SGMGTD itself, not SGMGTD(...)")
     chains, seed = checks.integer("chains", chains, 1), as_seed(seed, None)
-    budget = checks.integer("budget", budget, 50 * UNITS * chains)
+    budget = checks.integer("budget", budget, 50 * RACE * chains)
     temperature = checks.number("temperature", temperature, 0.0, 1e300, open_low=True)
     if criterion is not None and not callable(criterion):
         raise TypeError(f"criterion={checks.show(criterion)} cannot be called; give a function of a trace, or None")
@@ -115,7 +116,10 @@ def tune(
         {"chains": chains, "seed": seed} | options,
         budget / UNITS / chains,
     )
-    return race.run(executor, threads, progress)
+    best, complaint = race.run(executor, threads, progress, criterion is None)
+    if complaint is not None:
+        warnings.warn(complaint, checks.RunWarning, stacklevel=2)
+    return best
 
 
 def cost_of_step(sampler: Sampler | None, model: Any, rows: int) -> float:
@@ -148,18 +152,6 @@ def _names(make: Callable[..., Any]) -> list[str]:
         return []
 
 
-@dataclass
-class _Arm:
-    """A setting, its chains, and its latest score."""
-
-    number: int
-    point: NDArray[np.float64]
-    setting: Setting
-    sampler: Sampler
-    trace: Any  # the newest draws, or where to start from
-    score: float = np.inf
-
-
 class _Race:
     """The stages, one after the other."""
 
@@ -169,12 +161,15 @@ class _Race:
         self.model, self.space, self.pilot, self.criterion = model, space, pilot, criterion
         self.options, self.unit, self.rows = options, unit, rows_of(model)
         self.tried: list[dict[str, Any]] = []
-        self.arms: list[_Arm] = []
+        self.arms: list[Arm] = []
 
-    def run(self, executor: Executor | None, threads: int | None, progress: bool) -> Tuned:
+    def run(
+        self, executor: Executor | None, threads: int | None, progress: bool, may_replace: bool
+    ) -> tuple[Tuned, str | None]:
+        """What is chosen, and what is to be said of it if it did not pass."""
         from tqdm.auto import tqdm
 
-        field: list[_Arm] = []
+        field: list[Arm] = []
         self._join(self.space.points(ARMS, self.options["seed"] % 2**32), None)
         total, interrupted = sum(s.keep + s.join for s in STAGES), False
         with tqdm(total=total, desc="tuning", unit="run", disable=not progress) as bar:
@@ -185,27 +180,43 @@ class _Race:
                 self.arms = [a for a in field if np.isfinite(a.score)] if not interrupted else self.arms
                 if interrupted or len(self.arms) == 0:
                     break
-        return self._result(interrupted)
+            best = self._finalists(interrupted)
+            if interrupted:
+                return self._result(Confirmed(best[0], None, [], None, True)), None
+            bar.set_description("checking")
+            found = confirm(
+                best,
+                self.space,
+                self.pilot.scale,
+                self._look,
+                lambda run: self._carry_out(run, executor, threads),
+                may_replace,
+            )
+        return self._result(found), _complaint(found)
 
-    def _join(self, points: NDArray[np.float64], parent: _Arm | None) -> list[_Arm]:
+    def _carry_out(self, run: Run, executor: Executor | None, threads: int | None) -> tuple[Trace | str, bool]:
+        results, interrupted = run_all([run], executor, threads, lambda: None)
+        return results[0], interrupted
+
+    def _join(self, points: NDArray[np.float64], parent: Arm | None) -> list[Arm]:
         first = len(self.arms) if parent is None else max(t["arm"] for t in self.tried) + 1
         new = []
         for k, point in enumerate(points):
             setting = self.space.setting(point)
             start = self.pilot.theta if parent is None else np.asarray(parent.trace.final["theta"], np.float64)
-            new.append(_Arm(first + k, point, setting, self.space.sampler(setting), start))
+            new.append(Arm(first + k, point, setting, self.space.sampler(setting), start))
         if parent is None:
             self.arms = new
         return new
 
-    def _neighbours(self, parent: _Arm, count: int, stage: int) -> list[_Arm]:
+    def _neighbours(self, parent: Arm, count: int, stage: int) -> list[Arm]:
         if count == 0:
             return []
         points = self.space.near(parent.point, count, 0.12, (self.options["seed"] + stage) % 2**32)
         return self._join(points, parent)
 
     def _stage(
-        self, field: list[_Arm], number: int, stage: Stage, executor: Any, threads: Any, done: Callable[[], None]
+        self, field: list[Arm], number: int, stage: Stage, executor: Any, threads: Any, done: Callable[[], None]
     ) -> bool:
         runs = [self._planned(arm, stage) for arm in field]
         results, interrupted = run_all(runs, executor, threads, done)
@@ -216,7 +227,7 @@ class _Race:
             return True
         return interrupted
 
-    def _take(self, arm: _Arm, run: Run, found: Trace | str, number: int) -> None:
+    def _take(self, arm: Arm, run: Run, found: Trace | str, number: int) -> None:
         if not isinstance(found, str):
             arm.score, arm.trace = self._score(found), found
         elif found != "interrupted":
@@ -226,12 +237,18 @@ class _Race:
         row = {"stage": number, "arm": arm.number, "score": arm.score, "status": status, "gradients": steps}
         self.tried.append(row | {k: v for k, v in arm.setting.items() if np.ndim(v) == 0})
 
-    def _planned(self, arm: _Arm, stage: Stage) -> Run:
+    def _look(self, arm: Arm, start: Any, fresh: int) -> Run:
+        """The run of a check: from places, with all else fresh, or going on from a trace."""
+        share = 0.0 if isinstance(start, Trace) else WARMUP_OF_CHECK
+        run = self._planned(replace(arm, trace=start), CHECK, share)
+        return replace(run, options=run.options | {"seed": fresh_seed(self.options["seed"], fresh)})
+
+    def _planned(self, arm: Arm, stage: Stage, warmup_share: float = WARMUP) -> Run:
         size = arm.setting.get("batch_size")
         rows = self.rows if size is None else size
         cost = cost_of_step(arm.sampler, self.model, rows) / cost_of_step(None, self.model, min(self.rows, USUAL))
         steps = max(20, int(stage.cost * self.unit / cost))
-        warmup = int(WARMUP * steps)
+        warmup = int(warmup_share * steps)
         most = max(FEWEST, min(DRAWS, ROOM // (dim_of(self.model) * self.options["chains"])))
         draws = min(most, steps - warmup)
         plan = {"draws": draws, "warmup": warmup, "thin": (steps - warmup) // draws, "init": arm.trace}
@@ -243,57 +260,38 @@ class _Race:
         value = float(self.criterion(trace))
         return value if np.isfinite(value) else np.inf
 
-    def _result(self, interrupted: bool) -> Tuned:
-        import pandas as pd
-
-        scored = [a for a in self.arms if np.isfinite(a.score)]
+    def _finalists(self, interrupted: bool) -> list[Arm]:
+        """The arms that are left, the best first."""
+        scored = sorted((a for a in self.arms if np.isfinite(a.score)), key=lambda a: (a.score, a.number))
         if len(scored) == 0 and interrupted:
             raise KeyboardInterrupt
         if len(scored) == 0:
             raise ValueError(
                 "every setting diverged or could not be scored; give a smaller step_size in space=, or init="
             )
-        best = min(scored, key=lambda a: (a.score, a.number))
+        return scored
+
+    def _result(self, found: Confirmed) -> Tuned:
+        import pandas as pd
+
+        best = found.arm
+        score = best.score if found.trace is None or np.isfinite(best.score) else self._score(found.trace)
+        theta = best.place if found.trace is None else found.trace.final["theta"]
         table = pd.DataFrame(self.tried).sort_values(["stage", "score", "arm"], kind="stable", ignore_index=True)
         own = {k: v for k, v in self.options.items() if k != "seed"}
         return Tuned(
-            best.sampler, best.setting.get("batch_size"), best.setting, best.score, table, interrupted,
-            self.model, np.asarray(best.trace.final["theta"], np.float64), own,
+            best.sampler, best.setting.get("batch_size"), best.setting, score, table, found.interrupted,
+            self.model, np.asarray(theta, np.float64), own, pd.DataFrame(found.rows) if found.rows else None,
         )  # fmt: skip
 
 
-@dataclass(frozen=True, repr=False)
-class Tuned:
-    """What tuning chose.
-
-    sampler: ready to use, with its scale.
-    batch_size: rows per gradient that go with it; None is all of them, or a model without data.
-    setting: all parameters that were tuned or held, by name.
-    score: of the last stage.
-    table: everything that was tried: stage, arm, score (smaller is better), status, gradients, and the parameters.
-    interrupted: whether Ctrl-C ended it.
-    theta: (chain, dim), where the chains of the best setting are.
-    """
-
-    sampler: Sampler
-    batch_size: int | None
-    setting: Setting
-    score: float
-    table: pd.DataFrame
-    interrupted: bool
-    model: Any
-    theta: NDArray[np.float64]
-    options: dict[str, Any]
-
-    def sample(self, draws: int = 1000, **options: Any) -> Trace:
-        """`sg.sample` with this sampler and batch size, from where its chains are; `options` as there."""
-        chains = options.get("chains", self.options["chains"])
-        own = self.options | {"init": np.resize(self.theta, (chains, dim_of(self.model)))}
-        if self.batch_size is not None:
-            own["batch_size"] = self.batch_size
-        return sample(self.model, self.sampler, draws, **(own | options))
-
-    def __repr__(self) -> str:
-        shown = {k: v for k, v in self.setting.items() if np.ndim(v) == 0}
-        told = ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in shown.items())
-        return f"<Tuned: {told}; score {self.score:.3g} after {self.table['gradients'].sum():,} gradients>"
+def _complaint(found: Confirmed) -> str | None:
+    """The sentence about a winner that did not pass."""
+    if found.look is None or not found.look.complaints:
+        return None
+    wanted = "shorter" if found.look.blames_the_step else "longer"
+    tried = f"{len(found.rows)} run{'s' if len(found.rows) > 1 else ''}"
+    return (
+        f"tune has found no setting that passes its check on fresh seeds, in {tried}; the one it gives back is "
+        f"{found.look.verdict} ({found.look.why}); give a larger budget=, or {wanted} steps in space="
+    )

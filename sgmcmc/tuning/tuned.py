@@ -1,0 +1,71 @@
+"""What tuning gives back: a sampler that is ready to use, and what was tried and checked on the way to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc.potentials import dim_of
+from sgmcmc.samplers import Sampler
+from sgmcmc.sampling import sample
+from sgmcmc.trace import Trace
+from sgmcmc.tuning.space import Setting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Tuned"]
+
+
+@dataclass(frozen=True, repr=False)
+class Tuned:
+    """What tuning chose.
+
+    sampler: ready to use, with its scale.
+    batch_size: rows per gradient that go with it; None is all of them, or a model without data.
+    setting: all parameters that were tuned or held, by name.
+    score: of the last stage.
+    table: everything that was tried: stage, arm, score (smaller is better), status, gradients, and the parameters.
+    interrupted: whether Ctrl-C ended it.
+    theta: (chain, dim), where the chains of the best setting are.
+    checks: the runs on fresh seeds that the winner had to pass: look, step_size, verdict, what is wrong, the smallest and the
+        largest variance along an axis in units of the right one, gradients. None if there were none.
+    """
+
+    sampler: Sampler
+    batch_size: int | None
+    setting: Setting
+    score: float
+    table: pd.DataFrame
+    interrupted: bool
+    model: Any
+    theta: NDArray[np.float64]
+    options: dict[str, Any]
+    checks: pd.DataFrame | None = None
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the last look at the chosen setting found nothing wrong; None if there was none."""
+        return None if self.checks is None else bool(self.checks["chosen"].any())
+
+    def sample(self, draws: int = 1000, **options: Any) -> Trace:
+        """`sg.sample` with this sampler and batch size, from where its chains are; `options` as there."""
+        chains = options.get("chains", self.options["chains"])
+        own = self.options | {"init": np.resize(self.theta, (chains, dim_of(self.model)))}
+        if self.batch_size is not None:
+            own["batch_size"] = self.batch_size
+        return sample(self.model, self.sampler, draws, **(own | options))
+
+    def __repr__(self) -> str:
+        shown = {k: v for k, v in self.setting.items() if np.ndim(v) == 0}
+        told = ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in shown.items())
+        spent = self.table["gradients"].sum() + (0 if self.checks is None else self.checks["gradients"].sum())
+        return f"<Tuned: {told}; score {self.score:.3g} after {spent:,} gradients{self._verdict()}>"
+
+    def _verdict(self) -> str:
+        if self.checks is None:
+            return ""
+        return f"; check on fresh seeds: {self.checks['verdict'].iloc[-1] if self.passed else 'NOT PASSED'}"
