@@ -98,8 +98,10 @@ def _Quartic(model):
 
 
 def test_very_short_runs_are_left_alone_and_warnings_can_be_filtered_or_left_out():
-    hot = {"gradient_noise": 50.0}
-    assert said(GAUSSIAN, sg.SGHMC(0.3), draws=100, **hot)[1] == []
+    hot, euler = {"gradient_noise": 50.0}, sg.SGHMC(0.5, integrator=sg.integrators.Euler())  # whose steps make it hot
+    assert said(GAUSSIAN, euler, draws=100)[1] == []
+    assert said(GAUSSIAN, euler)[1] == ["hot"]  # the control
+    assert said(GAUSSIAN, sg.SGHMC(0.3), draws=100, **hot)[1] == ["hot"]  # this needs no draws to be foreseen
     assert said(GAUSSIAN, sg.SGHMC(0.3), warn=False, **hot)[1] == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")

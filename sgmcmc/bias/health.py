@@ -52,7 +52,9 @@ def problems(trace: Any) -> list[Finding]:
     found += foreseen(trace)
     if _draws_of(trace) >= LEAST_DRAWS:
         whole = temperature(trace)
-        found += [boiling(trace), mixing(trace), coordinate(trace) if whole is None else whole]
+        judged = coordinate(trace) if whole is None else whole
+        explained = judged is not None and judged.verdict in [f.verdict for f in found if f is not None]
+        found += [boiling(trace), mixing(trace), None if explained else judged]
     return [f for f in found if f is not None and f.is_problem]
 
 
