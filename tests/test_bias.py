@@ -16,6 +16,7 @@ from sgmcmc.bias.stability import largest_curvature, longest_step
 from sgmcmc.bias.temperatures import virials
 
 QUIET = {"progress": False, "threads": 1}
+EULER = sg.integrators.Euler()
 GAUSSIAN = sg.models.Gaussian(np.zeros(3), np.array([[1.0, 0.3, 0.0], [0.3, 0.5, 0.1], [0.0, 0.1, 2.0]]))
 
 
@@ -44,7 +45,7 @@ def said(model, sampler, **options) -> tuple[sg.Trace, list[str]]:
     [
         (sg.SGHMC(0.3), {}),
         (sg.SGNHT(0.2), {"gradient_noise": 1.0}),
-        (sg.SGMGTD(0.2), {}),
+        (sg.SGMGTD(0.12), {}),  # at 0.2 the narrow coordinate's variance is 1 % off, and it is said
         (sg.SGLD(0.1), {"thin": 20}),
         (sg.SGHMC(0.3, temperature=4.0), {}),
         (sg.SGHMC(0.3), {"chains": 1}),
@@ -98,7 +99,7 @@ def _Quartic(model):
 
 
 def test_very_short_runs_are_left_alone_and_warnings_can_be_filtered_or_left_out():
-    hot, euler = {"gradient_noise": 50.0}, sg.SGHMC(0.5, integrator=sg.integrators.Euler())  # whose steps make it hot
+    hot, euler = {"gradient_noise": 50.0}, sg.SGHMC(0.2, integrator=sg.integrators.Euler())  # whose steps make it hot
     assert said(GAUSSIAN, euler, draws=100)[1] == []
     assert said(GAUSSIAN, euler)[1] == ["hot"]  # the control
     assert said(GAUSSIAN, sg.SGHMC(0.3), draws=100, **hot)[1] == ["hot"]  # this needs no draws to be foreseen
@@ -109,6 +110,18 @@ def test_very_short_runs_are_left_alone_and_warnings_can_be_filtered_or_left_out
         sg.sample(GAUSSIAN, sg.SGHMC(0.3), 1000, seed=1, **QUIET, **hot)
     with pytest.raises(TypeError, match="warn=1 is neither True nor False"):
         sg.sample(GAUSSIAN, sg.SGHMC(0.3), warn=1)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "thin"), [(sg.SGHMC(0.5, integrator=EULER), 5), (sg.SGLD(0.8, integrator=EULER), 1)]
+)
+def test_a_run_whose_energies_overflow_is_told_though_its_draws_are_finite(sampler, thin):
+    with pytest.warns(sg.RunWarning) as caught:
+        trace = sg.sample(GAUSSIAN, sampler, 1000, warmup=1000, thin=thin, seed=1, **QUIET)
+    assert np.isfinite(trace.draws).all()
+    words = [str(w.message) for w in caught if "not mixed" not in str(w.message)]
+    assert len(words) == 1, words
+    assert "overflows" in words[0]
 
 
 # ---- the statistics behind it --------------------------------------------------------------------------------------

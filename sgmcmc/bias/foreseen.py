@@ -7,7 +7,8 @@ a typical K'' and h the longest step that is recorded:
     crosstalk    c = σ_θhV/(2T): its compensation leaves ½ c h σ_θ U'' of the variance, and is not possible for c near 1
     kicks        h²Vk/T: at 0.4 a thermostat leaves 1.5 % too little variance, at 0.8 5 % (SGNHT; docs/every-scale.md)
     thermostat   h²γT: at 0.04 the variance is 0.7 % too small, at 0.1 2.7 % (SGNHT; a quarter of it)
-    stiffness    h²U''K'', K'' the largest: at 0.06 the variance is 0.9 % too large (a = 1), at 0.07 up to 4 % (a = 2, T = 0.1)
+    stiffness    h²U''K'', K'' the largest: the variance is up to a quarter of it too large, 1.3 % at 0.06 (a = 0.75 to 1.5,
+                 T = 0.1 to 10, friction 1; less for larger a and with σ_θ > 0)
     reshuffling  h²VEk/(6T), E steps an epoch: the momenta follow the batches of an epoch to and fro, and a thermostat that sees
                  this as heat cools θ, up to so much
 """
@@ -61,6 +62,11 @@ def foreseen(trace: Any) -> list[Finding]:
     sampler, h = again.sampler, _longest_step(trace, again)
     if isinstance(sampler.scale, str) or not h > 0.0:
         return []
+    with np.errstate(all="ignore"):  # extreme units: a figure that overflows is one that is too large
+        return _found(trace, again, sampler, h)
+
+
+def _found(trace: Any, again: Any, sampler: Any, h: float) -> list[Finding]:
     noise = _noise(trace, again, h)
     if noise is None:
         return []
@@ -222,8 +228,8 @@ def _stiff(sampler: Any, h: float, steep: float) -> Finding | None:
     if not x > STIFF:
         return None
     said = (
-        f"its step does not resolve the kinetics, h²U''K'' = {x:.2g}; take step_size={0.8 * h * math.sqrt(STIFF / x):.2g} "
-        "or a smaller softening"
+        f"its step does not resolve the kinetics, h²U''K'' = {x:.2g}, so variances may be {0.25 * x:.1%} too large; take "
+        f"step_size={0.8 * h * math.sqrt(STIFF / x):.2g} or a smaller softening"
     )
     return Finding("stiffness of the kinetics", x, math.nan, math.nan, "biased", said)
 

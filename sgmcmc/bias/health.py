@@ -53,8 +53,12 @@ def problems(trace: Any) -> list[Finding]:
     if _draws_of(trace) >= LEAST_DRAWS:
         whole = temperature(trace)
         judged = coordinate(trace) if whole is None else whole
-        explained = judged is not None and judged.verdict in [f.verdict for f in found if f is not None]
-        found += [boiling(trace), mixing(trace), None if explained else judged]
+        boils = boiling(trace)
+        explained = judged is not None and (
+            judged.verdict in [f.verdict for f in found if f is not None]
+            or (boils is not None and judged.value == math.inf)
+        )
+        found += [boils, mixing(trace), None if explained else judged]
     return [f for f in found if f is not None and f.is_problem]
 
 
@@ -80,7 +84,8 @@ def boiling(trace: Any) -> Finding | None:
     value, low, high = _interval(trace.kinetic_temperature)
     if not low > UNSTABLE * T:
         return None
-    said = f"its kinetic temperature is {value:.3g} for a target of {T:g}; take a step a quarter as long, or warm up longer"
+    is_so = "overflows" if value == math.inf else f"is {value:.3g}"
+    said = f"its kinetic temperature {is_so} for a target of {T:g}; take a step a quarter as long, or warm up longer"
     return Finding("kinetic temperature", value, low, high, "unstable", said)
 
 
@@ -95,7 +100,8 @@ def temperature(trace: Any) -> Finding | None:
     if not hot:
         cure = "warm up longer, then take a smaller step"
         cure = f"no chain at rest has a negative one: {cure}" if value <= 0.0 else cure
-    said = f"its configurational temperature is {value:.3g} ({low:.3g} to {high:.3g}) for a target of {T:g}; {cure}"
+    is_so = "overflows" if value == math.inf else f"is {value:.3g} ({low:.3g} to {high:.3g})"
+    said = f"its configurational temperature {is_so} for a target of {T:g}; {cure}"
     return Finding("configurational temperature", value, low, high, "hot" if hot else "cold", said)
 
 
@@ -105,7 +111,12 @@ def coordinate(trace: Any) -> Finding | None:
 
 
 def _interval(temperatures: Array) -> tuple[float, float, float]:
-    """Mean and 99.9 % interval over chains, of the logarithms if all are above 0: the hotter, the wider they scatter."""
+    """Mean and 99.9 % interval over chains, of the logarithms if all are above 0: the hotter, the wider they scatter.
+
+    Infinite if one overflowed: its chain was still finite when the run ended, but its energies were not.
+    """
+    if np.isinf(temperatures).any():
+        return math.inf, math.inf, math.inf
     if not (temperatures > 0.0).all():
         value, wide = student(temperatures, 0.999)
         return value, value - wide, value + wide
