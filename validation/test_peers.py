@@ -44,7 +44,8 @@ def test_every_case_of_a_peer_has_ours_beside_it():
 def test_our_sampler_passes_where_theirs_are_looked_at():
     for case in peers.cases():
         if case.library == "sgmcmc" and case.sampler == "SGHMC" and case.eps > 0.01:
-            finding = variance(case.make(), warmup=50, steps=200)
+            chains = 512 if "α = 0.01" in case.setting else 128  # a slow one needs more until an error of 5 % is seen
+            finding = variance(case.make(), warmup=50, steps=200, chains=chains)
             assert finding.passed, finding
 
 
@@ -54,7 +55,7 @@ def test_the_table_has_a_row_for_every_check():
     table = peers.peers_table(found=found)
     assert len(table) == len(found)
     assert list(table.columns[:5]) == ["library", "sampler", "case", "check", "target"]
-    assert table.se.notna().sum() == len(found) - 3  # independence has a p-value instead
+    assert table[table.se.isna()].check.tolist() == ["chains are independent"] * 4  # a p-value instead, for each target
 
 
 @needs_blackjax
