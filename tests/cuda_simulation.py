@@ -25,6 +25,27 @@ FEW = (
     "measured 5 rows, replacement, coordinate",
 )
 
+SOME = (  # every kinetics, integrator, thermostat and rule of rows, each way to hand in a model and to measure noise
+    "sampler gaussian-euler-fixed",
+    "sampler laplace-symmetric-coordinate",
+    "sampler root-baoab-chain",
+    "sampler general-euler-coordinate",
+    "sampler relativistic-symmetric-chain",
+    "sampler own-baoab-fixed",
+    "sampler SGLD",
+    "sampler cyclical",
+    "model linear",
+    "model different rows",
+    "model shuffled rows",
+    "model two strips",
+    "model softmax",
+    "model ring",
+    "model own with data",
+    "model noisy",
+    "measured 1 rows, shuffle, chain",
+    "measured 5 rows, replacement, coordinate",
+)
+
 
 def difference(one: np.ndarray, two: np.ndarray) -> float:
     """The largest difference, relative to the largest number."""
@@ -181,6 +202,10 @@ if __name__ == "__main__":
         print(json.dumps(moments(np.dtype(wanted.split()[1]).type)))
     elif wanted == "few":
         print(json.dumps(few({name: run for name, run in cases(np.float64).items() if name in FEW})))
+    elif wanted == "some":
+        print(json.dumps({name: compare(*run) for name, run in cases(np.float64).items() if name in SOME}))
+    elif wanted == "some measured":
+        print(json.dumps(measured({name: run for name, run in cases(np.float64).items() if name in SOME})))
     elif wanted == "measured":
         print(json.dumps(measured(cases(np.float64))))
     elif wanted.startswith("update"):

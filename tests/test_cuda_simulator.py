@@ -1,7 +1,8 @@
 """The CUDA kernels in Numba's simulator are the CPU's loop: every kinetics, integrator, thermostat, model and minibatch.
 
-States agree to 1e-12 in double precision, where they are equal but for the order of a few sums, and to 1e-6 in single. Single
-precision and the mutants take minutes: they run where SGMCMC_REQUIRE names `simulator`, as continuous integration does.
+States agree to 1e-12 in double precision, where they are equal but for the order of a few sums, and to 1e-6 in single. All
+cases, single precision and the mutants take minutes: they run where SGMCMC_REQUIRE names `simulator`, as continuous integration
+does. Elsewhere some of the cases do, in double precision, with a device that does not measure as negative control.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ TOLERANCE = {"float64": 1e-12, "float32": 1e-6}
 WHOLE = "simulator" in os.environ.get("SGMCMC_REQUIRE", "").split(",")
 long = pytest.mark.skipif(not WHOLE, reason="takes minutes: set SGMCMC_REQUIRE=simulator to run it")
 PRECISIONS = ["float64", pytest.param("float32", marks=long)]
+RUNS = [("some", 17)] if not WHOLE else [("float64", 93), ("float32", 93)]
+RUNS += [("block some", 10)] if not WHOLE else [("block float64", 58), ("block float32", 57)]
 
 
 def simulate(what: str, script: str = "cuda_simulation.py", folder: Path = HERE) -> dict:
@@ -34,10 +37,9 @@ def simulate(what: str, script: str = "cuda_simulation.py", folder: Path = HERE)
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(("what", "count"), [("", 93), ("block ", 57)])
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_every_case_is_the_loop_of_the_cpu(precision, what, count):
-    cases = simulate(what + precision)
+@pytest.mark.parametrize(("what", "count"), RUNS)
+def test_every_case_is_the_loop_of_the_cpu(what, count):
+    cases, tolerance = simulate(what), TOLERANCE["float32" if what.endswith("float32") else "float64"]
     assert len(cases) >= count
     wrong = {}
     for name, found in cases.items():
@@ -55,7 +57,7 @@ def test_every_case_is_the_loop_of_the_cpu(precision, what, count):
             "step",
             "before",
         }
-        off = {part: size for part, size in found.items() if not size <= TOLERANCE[precision]}
+        off = {part: size for part, size in found.items() if not size <= tolerance}
         if off:
             wrong[name] = off
     assert wrong == {}
@@ -63,14 +65,14 @@ def test_every_case_is_the_loop_of_the_cpu(precision, what, count):
 
 @pytest.mark.parametrize("what", ["measured", "block measured"])
 def test_a_device_that_does_not_measure_the_gradient_noise_is_seen(what):
-    found = simulate(what)
-    assert len(found) >= 15
+    found = simulate(what if WHOLE else what.replace("measured", "some measured"))
+    assert len(found) >= (15 if WHOLE else 2)
     for name, (smallest, difference) in found.items():
         assert smallest > 0.0, name  # V was measured on the CPU
         assert difference > 1e-6, name  # a million times what the test above allows
 
 
-@pytest.mark.parametrize("what", ["shapes", "block shapes"])
+@pytest.mark.parametrize("what", ["shapes", pytest.param("block shapes", marks=long)])
 def test_rows_are_the_cpus_and_draws_do_not_depend_on_blocks_chunks_devices_or_interruptions(what):
     found = simulate(what)
     assert len(found) == 11
