@@ -116,10 +116,10 @@ def followed(attempt: Attempt, said: str) -> Attempt:
         re.search(rf"{name}=([0-9.e+-]+|None)", said) for name in ("step_size", "batch_size", "gamma")
     )
     try_step = re.search(r"try a step size of ([0-9.e+-]+)", said)
-    if 'scale="auto" with step_size=0.1' in said:
-        keywords |= {"step_size": 0.1, "scale": "auto"}
-    elif "take SGNHT(" in said:
+    if "take SGNHT(" in said:
         kind, keywords = "SGNHT", {"step_size": 0.1, "scale": "auto"}
+    elif 'scale="auto" with step_size=0.1' in said:
+        keywords |= {"step_size": 0.1, "scale": "auto"}
     elif "not mixed" in said and options["thin"] < 1000:
         options |= {"thin": 5 * options["thin"], "warmup": 5 * options["warmup"]}
     elif batch is not None:

@@ -32,6 +32,7 @@ TOLERANCE = 0.1  # of the temperature
 LEVEL = 0.999  # of the interval of the worst coordinate, all coordinates together
 UNSTABLE = 2.0  # times the temperature: no step size that resolves the forces makes p so hot
 MIXED = 1.1  # R̂
+USUAL = 3.0  # times 1 or by 1: spreads for which friction, σ_θ and γ of 1 or so are meant
 _MOST = {"chains": 64, "draws": 1000, "parameters": 64}
 _MOST_MAPPED = 1 << 28  # bytes of a file of draws that are still looked through
 
@@ -59,7 +60,34 @@ def problems(trace: Any) -> list[Finding]:
             or (boils is not None and judged.value == math.inf)
         )
         found += [boils, mixing(trace), None if explained else judged]
-    return [f for f in found if f is not None and f.is_problem]
+    units = other_units(trace) if any(f is not None and f.is_problem for f in found) else ""
+    return [
+        f if "scale=" in f.advice else f._replace(advice=f.advice + units)
+        for f in found
+        if f is not None and f.is_problem
+    ]
+
+
+def other_units(trace: Any) -> str:
+    """What to do if the defaults, which are for standard deviations about 1, met a posterior with others; else nothing."""
+    sampler = getattr(trace.again, "sampler", None)
+    if sampler is None or isinstance(sampler.scale, np.ndarray | str) or sampler.scale != 1.0:
+        return ""
+    spread = _spread(trace) if _draws_of(trace) >= LEAST_DRAWS else math.nan
+    if not math.isfinite(spread) or 1.0 / USUAL < spread / sampler.temperature**0.5 < USUAL:
+        return ""
+    return (
+        f'; or scale="auto" with step_size=0.1: the standard deviations are about {spread:.1g}, the defaults are for 1'
+    )
+
+
+def _spread(trace: Any) -> float:
+    """The median of the standard deviations of some coordinates of θ; NaN where it is not θ that was kept."""
+    if trace.moments is not None or trace.draws.shape[-1] != trace.final["theta"].shape[-1]:
+        return math.nan
+    some = [_some(n, _MOST[what]) for n, what in zip(trace.draws.shape, _MOST, strict=True)]
+    with np.errstate(all="ignore"):
+        return float(np.median(np.asarray(trace.draws[np.ix_(*some)], np.float64).std(axis=(0, 1))))
 
 
 def _draws_of(trace: Any) -> int:
@@ -135,7 +163,7 @@ def mixing(trace: Any) -> Finding | None:
     name = name_of(trace, int(chosen[worst])) if trace.dim > 0 else f"theta[{chosen[worst]}]"
     said = (
         f"R̂ of {name} is {values[worst]:.3g}, its chains or their halves disagree; run longer with larger thin=, warm up "
-        "longer, or give scale= the posterior's spread"
+        "longer, or give the posterior's spread as the scale"
     )
     return Finding("R̂, largest", float(values[worst]), math.nan, math.nan, "not mixed", said)
 
