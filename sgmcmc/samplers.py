@@ -132,9 +132,10 @@ class Sampler:
             return
         stiffness = self.stiffest * longest * self.sigma_p
         if not stiffness <= 0.3 * (1.0 + 1e-9):
+            units = "" if np.ndim(self.scale) or self.scale != 1.0 else '; or scale="auto" with step_size=0.1'
             warnings.warn(
                 f"step_size·sigma_p·max K'' = {stiffness:.2g}: above 0.3 the variance may be off by some per cent; take a "
-                "smaller step, a smaller softening, a larger mass or less friction",
+                f"smaller step, a smaller softening, a larger mass or less friction{units}",
                 UserWarning,
                 stacklevel=4,
             )

@@ -213,8 +213,9 @@ def _outcome(interrupted: bool, chains: list[crew.Chain], settings: Settings) ->
 def _divergence(chain: crew.Chain, settings: Settings) -> checks.DivergenceError:
     step = chain.diverged if chain.diverged is not None else -1
     h = float(settings.sampler.schedule.step_sizes(np.array([step]))[0])
+    fits = "a scale= that fits the posterior" if np.ndim(settings.sampler.scale) else 'scale="auto" with step_size=0.1'
     advice = (
-        f"try a step size of {h / 4:.2g}, a start nearer to the mode (init=), or a scale= that fits the posterior"
+        f"try a step size of {h / 4:.2g}, a start nearer to the mode (init=), or {fits}"
         if not falls_for_ever(settings.model, np.random.default_rng(0).standard_normal(settings.dim))
         else "U falls without end, so the gradient may have the wrong sign (give the gradient of -log p, not of log p), or "
         "the posterior may be improper"
