@@ -214,8 +214,8 @@ def _fast_thermostat(sampler: Any, h: float, dim: int) -> Finding | None:
     if x <= FAST * (1.0 + 1e-6) or isinstance(sampler.integrator, Euler):
         return None
     said = (
-        f"its thermostat is fast for the step, h²γT = {x:.2g}, which makes variances up to {min(0.25 * x, 1.0):.1%} too small; take "
-        f"gamma={FAST * sampler.thermostat.gamma / x:.2g} or step_size={h * math.sqrt(FAST / x):.2g}"
+        f"its thermostat is fast for the step, h²γT = {x:.2g}, which makes variances up to {min(0.25 * x, 1.0):.1%} too small; "
+        f"take gamma={FAST * sampler.thermostat.gamma / x:.2g} or step_size={h * math.sqrt(FAST / x):.2g}"
     )
     return Finding("thermostat by step", x, math.nan, math.nan, "biased", said)
 
