@@ -35,7 +35,7 @@ LAYERS = [
     {"arviz_data", "bias", "plots", "weighting"},
     {"pictures"},
     {"trace"},
-    {"adapters", "runs", "shards"},
+    {"adapters", "joining", "runs", "shards"},
     {"sampling"},
     {"__init__"},
     {"ready", "testing"},

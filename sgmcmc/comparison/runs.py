@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from sgmcmc.checks import DivergenceError
 from sgmcmc.comparison.budget import Budget
 from sgmcmc.engines.plan import make_plan
+from sgmcmc.joining import joined
 from sgmcmc.samplers import Sampler
 from sgmcmc.sampling import sample
 from sgmcmc.trace import Trace
@@ -19,7 +20,6 @@ __all__ = ["Outcome", "Setting", "Task", "rehearse", "run_task"]
 
 _PILOT = 0.05  # of the time, until the speed is known; and so near to the end is near enough
 _STRETCHES = 8  # of a run by the clock
-_TEMPERATURES = ("kinetic_temperature", "configurational_temperature")
 
 
 @dataclass(frozen=True)
@@ -145,19 +145,7 @@ def _by_clock(task: Task, setting: Setting, budget: float, told: Told) -> Outcom
         over = parts[-1].info["interrupted"] or spent.seconds > (1.0 - _PILOT) * budget
         seconds = 0.0 if over else min(budget - spent.seconds, budget / _STRETCHES)
         draws = int(seconds * speed) // (setting.chains * thin)
-    return _outcome(task, _joined(parts[1:]), *spent, *warm_spent)
-
-
-def _joined(parts: list[Trace]) -> Trace:
-    """Stretches that went on from each other, as the one run they are."""
-    last, shares = parts[-1], np.array([part.n_draws for part in parts], float)
-    if len(parts) == 1 or shares.sum() == 0.0:
-        return last
-    mean: dict[str, Any] = {
-        n: np.average([getattr(p, n) for p in parts], axis=0, weights=shares) for n in _TEMPERATURES
-    }
-    draws = np.concatenate([part.draws for part in parts], axis=1)
-    return replace(last, draws=draws, parameters=last.layout, **mean)
+    return _outcome(task, joined(parts[1:]), *spent, *warm_spent)
 
 
 def _fitting_draws(task: Task, setting: Setting, steps: int, first: int) -> tuple[int, int]:

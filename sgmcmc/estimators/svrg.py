@@ -13,6 +13,7 @@ import numpy as np
 
 from sgmcmc import checks
 from sgmcmc.estimators.control import control_variate
+from sgmcmc.joining import joined
 from sgmcmc.potentials import rows_of
 from sgmcmc.runs.door import as_seed
 from sgmcmc.samplers import Sampler
@@ -64,7 +65,9 @@ def sample_svrg(
         if last.info["interrupted"]:
             break
     bar.close()
-    return _joined(parts, model)
+    whole = joined(parts)
+    info = whole.info | {"estimator": "SVRG", "model": repr(model)}
+    return replace(whole, info=info, parameters=whole.layout, model=model, again=None)
 
 
 def _centred(model: Any, trace: Trace) -> Any:
@@ -75,14 +78,3 @@ def _bar(total: int, progress: bool) -> Any:
     from tqdm.auto import tqdm
 
     return tqdm(total=total, unit="step", unit_scale=True, desc="SVRG", disable=not progress)
-
-
-def _joined(parts: list[Trace], model: Any) -> Trace:
-    """Stretches that went on from each other, as the one run they are."""
-    last, shares = parts[-1], np.array([part.n_draws for part in parts], float)
-    names = ("kinetic_temperature", "configurational_temperature")
-    means: dict[str, Any] = {n: np.average([getattr(p, n) for p in parts], axis=0, weights=shares) for n in names}
-    seconds = {n: sum(p.info[n] for p in parts) for n in ("seconds", "steps", "gradient_evaluations")}
-    draws = np.concatenate([part.draws for part in parts], axis=1)
-    info = last.info | seconds | {"estimator": "SVRG", "model": repr(model)}
-    return replace(last, draws=draws, info=info, parameters=last.layout, model=model, again=None, **means)

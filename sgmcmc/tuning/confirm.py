@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sgmcmc.joining import joined
 from sgmcmc.trace import Trace
 from sgmcmc.tuning.check import Complaint, Look, look_at
 from sgmcmc.tuning.race import Arm, Run
@@ -88,7 +89,7 @@ def _looked(found: Trace | str, before: Any, scale: Any) -> Look:
     look = look_at(found, scale)
     if look.complaints or not isinstance(before, Trace):
         return look
-    return look_at(replace(found, draws=np.concatenate((before.draws, found.draws), axis=1)), scale)
+    return look_at(joined([before, found]), scale)
 
 
 def _next(arm: Arm, look: Look, rest: list[Arm], space: Space) -> Arm | None:

@@ -198,6 +198,7 @@ class _Rounds:
             info=info,
             kinetic_temperature=temperatures,
             configurational_temperature=temperatures,
+            by_coordinate=None,
             final=final,
         )
 
