@@ -1,8 +1,8 @@
 """Confirming the winner: looks at runs on fresh seeds, until a setting passes or the part of the budget for it is spent.
 
 A setting that passes goes on and is looked at once more, as some faults are small and some grow slowly. One that fails by its
-step gets a shorter one, if the space has it; one that only mixes badly, or has no shorter step, makes way for the next best of
-the race.
+step gets a shorter one of which `sample` foresees nothing wrong, if the space has it; one that only mixes badly, or has no
+shorter step, makes way for the next best of the race.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sgmcmc.bias.foreseen import foreseen
 from sgmcmc.joining import joined
+from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace
 from sgmcmc.tuning.check import Complaint, Look, look_at
 from sgmcmc.tuning.race import Arm, Run
-from sgmcmc.tuning.space import Space
+from sgmcmc.tuning.space import Setting, Space
 
 __all__ = ["LOOKS", "Confirmed", "confirm"]
 
 LOOKS, TWICE = 3, 2  # looks in all; at one setting, if it passes
+_FINER = 0.8  # of the step, which must not get shorter than it has to: chains then mix too slowly
 _FRESH = 0xD1B54A32D192ED03  # added to the seed for each setting that is looked at
 
 
@@ -68,7 +71,7 @@ def confirm(
         if passed > 0:
             start = found if isinstance(found, Trace) else arm.place
             continue
-        following = _next(arm, look, rest, space) if may_replace else None
+        following = _next(arm, look, found, rest, space) if may_replace else None
         if following is None:
             break
         arm, start, fresh = following, following.place, fresh + 1
@@ -92,12 +95,31 @@ def _looked(found: Trace | str, before: Any, scale: Any) -> Look:
     return look_at(joined([before, found]), scale)
 
 
-def _next(arm: Arm, look: Look, rest: list[Arm], space: Space) -> Arm | None:
+def _next(arm: Arm, look: Look, found: Trace | str, rest: list[Arm], space: Space) -> Arm | None:
     """The same with a shorter step, or the next best of the race."""
-    shorter = space.shorter(arm.setting) if look.blames_the_step else None
+    shorter = _shorter(arm.setting, found, space) if look.blames_the_step else None
     if shorter is not None:
         return replace(arm, setting=shorter, sampler=space.sampler(shorter), score=np.inf)
     return rest.pop(0) if rest else None
+
+
+def _shorter(setting: Setting, found: Trace | str, space: Space) -> Setting | None:
+    """Half the step, or the longest below of which `sample` foresees no bias: another look would be spent before it began.
+
+    Half the step, too, if the space has none of which nothing is foreseen.
+    """
+    half = shorter = space.shorter(setting)
+    while shorter is not None and _is_foreseen(found, space.sampler(shorter)):
+        shorter = space.shorter(shorter, _FINER)
+    return half if shorter is None else shorter
+
+
+def _is_foreseen(found: Trace | str, sampler: Sampler) -> bool:
+    """Whether a run like one that was found, with another sampler, would be known to be wrong without its draws."""
+    if isinstance(found, str) or found.again is None:
+        return False
+    other = replace(found, again=replace(found.again, sampler=sampler), parameters=found.layout)
+    return any(f.is_problem for f in foreseen(other))
 
 
 def _row(number: int, arm: Arm, look: Look, run: Run) -> dict[str, Any]:
@@ -113,7 +135,7 @@ def _chosen(seen: list[_Seen], rows: list[dict[str, Any]], first: Arm, interrupt
         return Confirmed(first, None, rows, None, interrupted)
     best = len(seen) - 1
     if seen[best].look.complaints:
-        best = min(range(len(seen)), key=lambda k: (_wrong(seen, k), k))
+        best = min(range(len(seen)), key=lambda k: (_wrong(seen, k), -k))  # the newest look at a setting counts
     for k, row in enumerate(rows):
         row["chosen"] = k == best and not seen[k].look.complaints
     return Confirmed(seen[best].arm, seen[best].trace, rows, seen[best].look, interrupted)

@@ -99,8 +99,8 @@ class Space:
             found[edge[0]] = float(f"{edge[1] * longest_step(self.sampler(found), self.steepest):.4g}")
         return found
 
-    def shorter(self, setting: Setting) -> Setting | None:
-        """The setting with half the step, or the next shorter one of the space; None if there is none."""
+    def shorter(self, setting: Setting, factor: float = 0.5) -> Setting | None:
+        """The setting with half the step (or `factor` times), or the next shorter choice of the space; None if there is none."""
         value, h = self.free.get("step_size"), setting.get("step_size")
         if value is None or not isinstance(h, int | float):
             return None
@@ -109,7 +109,7 @@ class Space:
             return setting | {"step_size": max(lower)} if lower else None
         edge = longest_step(self.sampler(setting), self.steepest) if isinstance(value, OfEdge) else 1.0
         low = float(value[0]) * edge
-        return setting | {"step_size": float(f"{max(0.5 * h, low):.4g}")} if h > 1.001 * low else None
+        return setting | {"step_size": float(f"{max(factor * h, low):.4g}")} if h > 1.001 * low else None
 
     def sampler(self, setting: Setting) -> Sampler:
         """The sampler of a setting; that it is stiff is not said here, as it loses by its score."""
