@@ -149,7 +149,7 @@ def model_of(cell: Cell) -> Any:
     return sg.models.LinearRegression(X, y, prior=sg.priors.Flat())
 
 
-def run(cell: Cell, seed: int, chains: int = 128, draws: int = 400, thin: int = 10) -> dict[str, Any]:
+def run(cell: Cell, seed: int, chains: int = 128, draws: int = 1600, thin: int = 10) -> dict[str, Any]:
     options: dict[str, Any] = {
         "seed": seed,
         "dtype": cell.dtype,
