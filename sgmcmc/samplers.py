@@ -24,7 +24,7 @@ from sgmcmc import checks
 from sgmcmc.device import step as device_step
 from sgmcmc.frames import Frame
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, Noise, State, SymmetricSplitting
-from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, curvature, with_momentum_law
+from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, curvature, energy, with_momentum_law
 from sgmcmc.letters import Units
 from sgmcmc.moments import Moments, NoMoments
 from sgmcmc.rng import Stream, stream
@@ -161,11 +161,28 @@ class Sampler:
             bends = [float(curvature(self.kinetics, p)) for p in (1e-12, *np.geomspace(1e-3, 30.0, 40))]
         return max(bends) if np.isfinite(bends).all() else float("nan")
 
+    @cached_property
+    def bend(self) -> float:
+        """E[K''] over the momenta, an inverse mass; 0 without kinetics. A sum over log p, right to about 1e-3."""
+        if not self.sizes(1).p:
+            return 0.0
+
+        def weights(p: NDArray[np.float64]) -> NDArray[np.float64]:
+            K = np.array([float(energy(self.kinetics, x)) for x in p])
+            return np.asarray(np.nan_to_num(np.exp((np.nanmin(K) - K) / self.temperature) * p))
+
+        with np.errstate(all="ignore"):
+            coarse = np.geomspace(1e-8, 1e12, 21)
+            found = np.flatnonzero((w := weights(coarse)) > 1e-6 * w.max())
+            p = np.geomspace(0.1 * coarse[found[0]], 10.0 * coarse[found[-1]], 5 * (found[-1] - found[0] + 2) + 1)
+            bends = np.nan_to_num([float(curvature(self.kinetics, x)) for x in p], posinf=0.0, neginf=0.0)
+            w = weights(p)
+        return float((w * bends).sum() / w.sum())
+
     @property
     def relaxation(self) -> float:
-        """About how fast friction alone lets a momentum forget: σ_p K''(1)."""
-        bend = float(curvature(self.kinetics, 1.0)) if self.sizes(1).p else 0.0
-        return self.sigma_p * max(bend, 0.0)
+        """About how fast friction alone lets a momentum forget: σ_p E[K'']."""
+        return self.sigma_p * max(self.bend, 0.0)
 
     def __repr__(self) -> str:
         shown = []

@@ -65,62 +65,6 @@ def test_taking_theta_noise_away_where_there_is_no_gradient_noise_is_seen(monkey
     assert squares(trace, 1 / 1500).mean() < 0.95
 
 
-# ---- units ----------------------------------------------------------------------------------------------------------------
-
-
-def in_units_of(s, h=0.05, **options):
-    """SGMGT-D for θ in other units: θ = s θ', t = s t'."""
-    return sg.SGMGTD(h * s, sigma_theta=0.3 * s, sigma_p=0.8 / s, gamma=0.7 / s**2, sigma_xi=0.2 / s**3, **options)
-
-
-@pytest.mark.parametrize("a", [1, 2])
-@pytest.mark.parametrize("s", [1e-3, 1e3])
-def test_a_change_of_units_changes_nothing_but_the_units(a, s):
-    def draws(unit, **more):
-        model = sg.models.Gaussian(np.array([1.0, -2.0, 0.0]) * unit, np.array([1.0, 4.0, 0.3]) * unit**2)
-        options = {"init": np.full(3, 0.5 * unit), "chains": 2, "seed": 3, "warmup": 50} | QUIET | more
-        return sg.sample(model, in_units_of(unit, a=a), 60, **options).draws / unit
-
-    np.testing.assert_allclose(draws(s), draws(1.0), rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(
-        draws(s, gradient_noise=5.0 / s**2), draws(1.0, gradient_noise=5.0), rtol=1e-9, atol=1e-10
-    )
-
-
-@pytest.mark.parametrize("python", [False, True], ids=["compiled", "Python"])
-def test_a_change_of_units_changes_nothing_with_minibatches_either(python):
-    def draws(s):
-        def gradient(theta, data, rows):
-            x, y = data[0][rows], data[1][rows]
-            return x.T @ (x @ theta - y)
-
-        flat = sg.priors.Flat()
-        model = (
-            sg.Potential(gradient, dim=3, data=(X / s, Y))
-            if python
-            else sg.models.LinearRegression(X / s, Y, prior=flat)
-        )
-        sampler = in_units_of(s * NATURAL)
-        options = {"init": np.zeros(3), "chains": 2, "seed": 3, "warmup": 30, "batch_size": 20} | QUIET
-        trace = sg.sample(model, sampler, 40, **options)
-        return trace.draws / s, trace.final["variance"] * s**2
-
-    for one, other in zip(draws(1e3), draws(1.0), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
-
-
-def test_ask_and_tell_that_infers_the_noise_does_not_depend_on_the_units():
-    def path(s):
-        sampler, rng = in_units_of(s), np.random.default_rng(1)
-        state = sampler.init(np.full(3, s), seed=2)
-        for _ in range(300):
-            state = sampler.step(state, state.theta / s**2 + 6.0 / s * rng.standard_normal(3), inplace=True)
-        return state.theta / s, state.arrays.variance * s**2
-
-    for one, other in zip(path(1e3), path(1.0), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
-
-
 # ---- gradient noise that is measured --------------------------------------------------------------------------------------
 
 KINDS = ["replacement", "no-replacement", "blocks"]

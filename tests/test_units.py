@@ -76,8 +76,10 @@ def drawn(name, s, dtype):
     return sg.sample(model, sampler(s), 12, progress=False, warn=False, **(common | given))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("name", CASES)
+SINGLE = ["packed, noise", "loop", "rows by two threads", "coordinates by two threads"]
+
+
+@pytest.mark.parametrize(("name", "dtype"), [*((n, np.float64) for n in CASES), *((n, np.float32) for n in SINGLE)])
 def test_units_are_powers_of_two_and_no_bit_of_the_draws_is_another(name, dtype, monkeypatch):
     teams = []
     for kind in (team.Team, team.CoordinateTeam):

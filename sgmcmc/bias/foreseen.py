@@ -1,7 +1,7 @@
 """Foreseen bias: what follows from the step size, the friction and the variance V of the gradient noise, without any draws.
 
 The temperatures of a run see a few per cent at best, and after many draws. These formulas need none. In the chain's units, with k
-a typical K'' and h the longest step that is recorded:
+the mean of K'' and h the longest step that is recorded, or that recorded draws still remember:
 
     heating      hVσ_θ/(2T) overdamped, hV/(2σ_pT) with a constant friction or centre: the variance of θ is so much too large
     crosstalk    c = σ_θhV/(2T): its compensation leaves ½ c h σ_θ U'' of the variance, and is not possible for c near 1
@@ -9,6 +9,7 @@ a typical K'' and h the longest step that is recorded:
     thermostat   h²γT: at 0.04 the variance is 0.7 % too small, at 0.1 2.7 % (SGNHT; a quarter of it)
     stiffness    h²U''K'', K'' the largest: the variance is up to a quarter of it too large, 1.3 % at 0.06 (a = 0.75 to 1.5,
                  T = 0.1 to 10, friction 1; less for larger a and with σ_θ > 0)
+    sharing      noise that coordinates share: by the Lyapunov equation of `linear_law`, above 5 % of a variance
     reshuffling  h²VEk/(6T), E steps an epoch: the momenta follow the batches of an epoch to and fro, and a thermostat that sees
                  this as heat cools θ, up to so much
 """
@@ -16,32 +17,27 @@ a typical K'' and h the longest step that is recorded:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.bias.finding import Finding
-from sgmcmc.bias.gradients import noise_variance
-from sgmcmc.frames import in_units, slope_in_units
+from sgmcmc.bias.linear_law import off_by, remedy
+from sgmcmc.bias.rows import SMALL, row_variance, surroundings
+from sgmcmc.frames import in_units
 from sgmcmc.integrators import Euler
 from sgmcmc.kinetics import MonomialGamma, Overdamped
 from sgmcmc.minibatch import Blocks, EpochShuffle, as_minibatch, variance_share
-from sgmcmc.potentials import Potential, PythonPotential, add_gradient, rows_of
+from sgmcmc.potentials import rows_of
+from sgmcmc.schedules import Cyclical
 from sgmcmc.thermostats import FixedFriction, PerChain
 
 __all__ = ["foreseen"]
 
 Array = NDArray[np.float64]
 
-HEATING, CROSSTALK, LEFT, KICKS, FAST, RESHUFFLED, STIFF = 0.02, 0.1, 0.005, 0.25, 0.04, 0.02, 0.065
-ROWS, FEW, NUMBERS = (
-    100,
-    10,
-    20_000,
-)  # rows whose gradients tell the variance: at most, at least, and their numbers in all
-LONG = 5000  # coordinates; above, compiled code is faster however long it takes to compile
+HEATING, CROSSTALK, LEFT, KICKS, FAST, RESHUFFLED, STIFF, SHARED = 0.02, 0.1, 0.005, 0.25, 0.04, 0.02, 0.065, 0.05
 
 
 class Noise(NamedTuple):
@@ -70,11 +66,13 @@ def _found(trace: Any, again: Any, sampler: Any, h: float) -> list[Finding]:
     noise = _noise(trace, again, h)
     if noise is None:
         return []
+    h = _longest_remembered(sampler, h, noise, _steepest(trace, sampler))
     found = [_fast_thermostat(sampler, h, trace.final["theta"].shape[-1]), _reshuffled(sampler, h, noise)]
     steep = _steepest(trace, sampler)
     found += [_stiff(sampler, h, steep), _heating(sampler, h, noise)]
     if noise.variance > 0.0:
-        found += [_crosstalk(sampler, h, noise, steep), _kicks(sampler, h, noise)]
+        of_noise = [_crosstalk(sampler, h, noise, steep), _kicks(sampler, h, noise)]
+        found += of_noise if any(of_noise) else [_shared(trace, sampler, h, noise)]
     return [f for f in found if f is not None]
 
 
@@ -83,6 +81,24 @@ def _longest_step(trace: Any, again: Any) -> float:
         return float(again.step_size)
     weights = np.asarray(trace.weights, float)
     return float(weights.max(initial=0.0))
+
+
+def _longest_remembered(sampler: Any, h: float, noise: Noise, steep: float) -> float:
+    """The longest step of all, if draws that are recorded after it still have its bias.
+
+    θ forgets at the rate σ_θU'', or within f/U'' + 2/(fk) of momenta under the friction f; a cycle gives it a quarter of its
+    sampling steps for that.
+    """
+    schedule = sampler.schedule
+    if not isinstance(schedule, Cyclical) or not steep > 0.0:
+        return h
+    friction, k = (
+        max(sampler.sigma_p + 0.5 * h * noise.variance / sampler.temperature, 1e-300),
+        max(sampler.bend, 1e-300),
+    )
+    overdamped = isinstance(sampler.kinetics, Overdamped)
+    time = 1.0 / (sampler.sigma_theta * steep) if overdamped else friction / steep + 2.0 / (friction * k)
+    return float(schedule.peak) if time > 0.25 * schedule.sampling_steps * 0.5 * h else h
 
 
 # ---- the noise ------------------------------------------------------------------------------------------------------------
@@ -114,39 +130,20 @@ def _noise(trace: Any, again: Any, h: float) -> Noise | None:
     return Noise(float((seen * each).max()), float(each.max()), int(size), n_rows, epoch)
 
 
-def row_variance(model: Any, theta: Array, size: int, kind: str, scale: Any) -> Array:
-    """`noise_variance` of a few rows, in plain Python: to compile a gradient for this would take longer than many runs."""
-    if theta.size > LONG:
-        return noise_variance(model, theta, size, kind, most=FEW, scale=scale)
-    n, single = rows_of(model), _row_gradient(model)
-    some = np.linspace(0, n - 1, min(n, max(FEW, min(ROWS, NUMBERS // theta.size)))).astype(np.int64)
-    with np.errstate(all="ignore"):
-        slopes = np.stack([n * single(theta.copy(), np.array([i])) for i in np.unique(some)])
-    variance = slope_in_units(scale, slopes).var(axis=0, ddof=1 if len(slopes) > 1 else 0)
-    different = 1.0 if kind == "replacement" or n < 2 else 1.0 - (size - 1) / (n - 1)
-    return np.asarray(variance / size * different)
-
-
-def _row_gradient(model: Any) -> Callable[[Array, NDArray[np.int64]], Array]:
-    """The sum over rows of the gradient of −log p(y_i | θ), not compiled."""
-    if isinstance(model, Potential) and not isinstance(model, PythonPotential):
-        function, fields = getattr(model._functions()[0], "py_func", None), model
-        if function is None:
-            raise TypeError("a copy of a Potential knows no function")
-        twin = Potential(
-            function, model.dim, getattr(fields, "data", None), model.prior, n_rows=model.n_rows, additive=False
+def _surroundings(trace: Any, sampler: Any, noise: Noise) -> Any:
+    """What the linear law wants to know, if there are minibatches, few coordinates and a thermostat."""
+    theta = np.asarray(trace.final["theta"], float).mean(axis=0)
+    if noise.batch == 0 or theta.size > SMALL or noise.epoch or isinstance(sampler.thermostat, FixedFriction):
+        return None
+    options, scale = trace.again.options, sampler.scale
+    axes = scale if np.ndim(scale) == 2 else np.diag(np.broadcast_to(scale, theta.size))
+    kind = str(options["minibatch"]) if isinstance(options["minibatch"], str) else "replacement"
+    try:
+        return surroundings(
+            trace.model, theta, noise.batch, kind, scale, 2.0 * float(options["gradient_noise"]) * axes.T @ axes
         )
-        return _row_gradient(twin)
-
-    def sum_over(theta: Array, rows: NDArray[np.int64]) -> Array:
-        out = np.zeros(theta.size)
-        if isinstance(model, PythonPotential):
-            model.gradient_sum(theta, rows, out)
-        else:
-            add_gradient(model, theta, rows, out)
-        return out
-
-    return sum_over
+    except Exception:  # a user's gradient, at points of ours
+        return None
 
 
 # ---- what follows from it ---------------------------------------------------------------------------------------------------
@@ -195,7 +192,7 @@ def _kicks(sampler: Any, h: float, noise: Noise) -> Finding | None:
     """A single step's noise that is not small beside the momenta."""
     if isinstance(sampler.thermostat, FixedFriction):
         return None
-    x = h * h * noise.of_a_step * _bend(sampler) / sampler.temperature
+    x = h * h * noise.of_a_step * sampler.bend / sampler.temperature
     if x <= KICKS:
         return None
     said = (
@@ -246,11 +243,31 @@ def _steepest(trace: Any, sampler: Any) -> float:
     return float(sampler.temperature / narrow) if narrow > 0.0 else 0.0
 
 
+def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> Finding | None:
+    """Noise that coordinates share, which no friction of their own absorbs."""
+    found = _surroundings(trace, sampler, noise)
+    if found is None:
+        return None
+    met, halves = found
+    worst, off = off_by(sampler, h, met, halves)
+    if not abs(off) > SHARED:
+        return None
+    shorter, larger = remedy(sampler, h, met, 0.8 * SHARED)
+    batch = math.ceil(min(larger * noise.batch, noise.rows))
+    step = f"step_size={h / shorter:.2g} or " if math.isfinite(shorter) else ""
+    said = (
+        f"coordinates share gradient noise, which frictions of their own do not absorb: near the mode the variance of "
+        f"theta[{worst}] would be {abs(off):.0%} too {'large' if off > 0.0 else 'small'}; take {step}"
+        f"batch_size={batch if batch < noise.rows else None}"
+    )
+    return Finding("gradient noise that coordinates share", off, math.nan, math.nan, "biased", said)
+
+
 def _reshuffled(sampler: Any, h: float, noise: Noise) -> Finding | None:
     """Batches of an epoch whose noises add up to 0."""
     if noise.epoch < 2 or isinstance(sampler.thermostat, FixedFriction):
         return None
-    x = h * h * noise.of_a_step * noise.epoch * _bend(sampler) / (6.0 * sampler.temperature)
+    x = h * h * noise.of_a_step * noise.epoch * sampler.bend / (6.0 * sampler.temperature)
     if x <= RESHUFFLED:
         return None
     said = (
@@ -258,11 +275,6 @@ def _reshuffled(sampler: Any, h: float, noise: Noise) -> Finding | None:
         f'heat and cools θ by up to {min(x, 1.0):.0%}; take minibatch="replacement"'
     )
     return Finding("cooling by reshuffled batches", x, math.nan, math.nan, "cold", said)
-
-
-def _bend(sampler: Any) -> float:
-    """A typical K''."""
-    return float(sampler.relaxation / sampler.sigma_p) if sampler.sigma_p > 0.0 else 1.0
 
 
 def _smaller(h: float, noise: Noise, step: float, batch: float) -> str:

@@ -60,8 +60,11 @@ def learn(gradient, dynamics, state, difference, slope, step):
     learn_from(gradient.measure, gradient, dynamics, state, difference, slope, step)
 
 
-def estimate(gradient: Any, model: Any, theta: Any, buffers: Any, stream: Any, step: int) -> None:
-    """∇Ũ(θ) without the noise and the clipping; in a step that measures its noise, from two halves of the rows."""
+def estimate(gradient: Any, model: Any, theta: Any, buffers: Any, stream: Any, step: int, twice: bool = False) -> None:
+    """∇Ũ(θ) without the noise and the clipping; in a step that measures its noise, from two halves of the rows.
+
+    `twice`: a gradient that is random beyond its rows, or no sum over them, is compared with that of the next step's rows.
+    """
     rows, out, difference = buffers.rows, buffers.gradient, buffers.difference
     choose_rows(gradient.minibatch, gradient.n_rows, stream, np.int64(step), buffers.memory, rows)
     if difference.size == 0 or step % LEARN_EVERY != 0:
@@ -69,7 +72,7 @@ def estimate(gradient: Any, model: Any, theta: Any, buffers: Any, stream: Any, s
         return
     n, half = rows.size, rows.size // 2
     factor = gradient.measure.amplitude
-    if n == 1:  # one row has no halves: it is compared with that of the next step
+    if n == 1 or twice:  # one row has no halves: it is compared with that of the next step
         other = np.empty_like(rows)
         choose_rows(gradient.minibatch, gradient.n_rows, stream, np.int64(step + 1), buffers.memory, other)
         model.estimate(theta, other, gradient.weight, difference)
@@ -84,10 +87,12 @@ def estimate(gradient: Any, model: Any, theta: Any, buffers: Any, stream: Any, s
     out[:] = share * first + (1 - share) * out
 
 
-def find_gradient(gradient: Any, model: Any, dynamics: Any, state: Any, buffers: Any, stream: Any, step: int) -> None:
+def find_gradient(
+    gradient: Any, model: Any, dynamics: Any, state: Any, buffers: Any, stream: Any, step: int, twice: bool = False
+) -> None:
     """∇Ũ(θ) into buffers.gradient."""
     theta, out = state.theta, buffers.gradient
-    estimate(gradient, model, theta, buffers, stream, step)
+    estimate(gradient, model, theta, buffers, stream, step, twice)
     if gradient.noise > 0.0:
         draw_normals(buffers.gradient_noise, stream, np.int64(step), GRADIENT_NOISE)
         out += np.sqrt(2 * gradient.noise) * buffers.gradient_noise[0]
@@ -112,6 +117,7 @@ def run_chunk(
     fresh: bool,
     out: Any,
     threads: int = 1,
+    twice: bool = False,
 ) -> int:
     """The steps step, step + 1, … of one chain, as `sgmcmc.engines.cpu.run_chunk` takes them; the update of a long
     vector on so many threads.
@@ -124,7 +130,7 @@ def run_chunk(
     for t, h in enumerate(step_sizes):
         now = int(step) + t
         try:
-            find_gradient(gradient, model, dynamics, state, buffers, stream, now)
+            find_gradient(gradient, model, dynamics, state, buffers, stream, now, twice)
         except KeyboardInterrupt:
             return t
         phase = int(phases[t])

@@ -207,7 +207,7 @@ class PythonPotential(Potential):
 def has_own_noise(model: Any) -> bool:
     """Whether a gradient in Python fluctuates by itself, called twice with the same arguments, or is no sum over its rows.
 
-    The variance of such noise cannot be measured on halves of a batch. (A compiled function is taken at its word.)
+    Such noise cannot be measured on halves of a batch, but on two gradients. (A compiled function is taken at its word.)
     """
     if not isinstance(model, PythonPotential):
         return False

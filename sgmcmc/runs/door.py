@@ -57,7 +57,7 @@ def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> S
         device=chosen,
         why=why,
         cores=usable_cores() if given["threads"] is None else checks.integer("threads", given["threads"], 1),
-        inferred=sampler.wants_variance and has_own_noise(model),
+        own_noise=sampler.wants_variance and has_own_noise(model),
     )
     _check_chains(settings)
     settings.plan.step_sizes(settings.first, 1, settings.dtype)  # a user's function: better refused here

@@ -15,7 +15,7 @@ from sgmcmc.engines import cpu, crew, packed, python, team
 from sgmcmc.engines.herd import set_apart
 from sgmcmc.engines.plan import Plan, make_plan, segments_for
 from sgmcmc.engines.recording import Recorder
-from sgmcmc.minibatch import FullData, variance_share
+from sgmcmc.minibatch import EpochShuffle, FullData, variance_share
 from sgmcmc.parameters import Layout
 from sgmcmc.potentials import PythonPotential, laid_out
 from sgmcmc.samplers import Sampler, in_precision
@@ -45,7 +45,7 @@ class Settings:
     why: str  # this device
     cores: int
     on_divergence: str
-    inferred: bool = False  # whether the gradient has noise of its own, whose variance is inferred on the way
+    own_noise: bool = False  # whether the gradient is random beyond its rows, or no sum over them
 
     @property
     def interpreted(self) -> bool:
@@ -67,10 +67,13 @@ class Settings:
     @property
     def measure(self) -> cpu.Measured | cpu.Unmeasured:
         """Whether the variance of the gradient noise is measured on the way: where it matters and cannot be known."""
-        if isinstance(self.rows, FullData) or self.inferred or not self.sampler.wants_variance:
+        if not self.sampler.wants_variance or (isinstance(self.rows, FullData) and not self.own_noise):
             return cpu.Unmeasured()
+        if self.own_noise:  # two gradients tell it, each of a whole batch
+            return cpu.Measured(1.0)
         h = float(self.sampler.schedule.step_sizes(np.zeros(1, np.int64))[0])
-        return cpu.Measured(math.sqrt(variance_share(self.rows, self.n_rows, h * self.sampler.relaxation)))
+        rate = h * self.sampler.relaxation if isinstance(self.rows, EpochShuffle) else 0.0  # of others it says nothing
+        return cpu.Measured(math.sqrt(variance_share(self.rows, self.n_rows, rate)))
 
     @property
     def known_variance(self) -> float:
@@ -81,10 +84,10 @@ class Settings:
         """What the engines want to know."""
         kind = self.dtype
         weight = 1.0 if isinstance(self.rows, FullData) else self.n_rows / self.rows.size
-        in_python = partial(python.run_chunk, threads=self.cores // self.threads)
+        in_python = partial(python.run_chunk, threads=self.cores // self.threads, twice=self.own_noise)
         return crew.Job(
             in_python if self.interpreted else cpu.run_chunk,
-            self.sampler.dynamics(self.dim, kind, self.inferred),
+            self.sampler.dynamics(self.dim, kind),
             self.model if self.interpreted else self._laid_out(in_precision(self.model, kind)),
             in_precision(cpu.Gradient(self.rows, self.n_rows, weight, self.noise, self.clip, self.measure), kind),
             self.plan,

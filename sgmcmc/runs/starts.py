@@ -41,7 +41,7 @@ def start(settings: Settings, init: Any, seed: int) -> list[Chain]:
             raise ValueError(f"init[{name!r}] was given, but the sampler has no {_WORDS[name]}; leave it out")
     values = {name: _per_chain(f"init[{name!r}]", value, chains, sizes[name]) for name, value in given.items()}
     extra: dict[str, Any] = {name: values[name] for name in ("p", "xi") if name in values}
-    extra |= {"variance": settings.known_variance, "inferred": settings.inferred}
+    extra |= {"variance": settings.known_variance}
     states, fresh = sampler.start(values["theta"].astype(kind), **extra), "p" not in values
     herd, keys = Herd(states, np.zeros((chains, dim), kind), np.zeros((chains, 3))), stream(seed, chains - 1)
     return [Herded(herd, i, keys, nowhere, fresh) for i in range(chains)]
@@ -102,11 +102,11 @@ def _continue(settings: Settings, trace: Trace, seed: int, nowhere: NDArray[Any]
     result = []
     for i, number in enumerate(trace.chain_numbers):
         state = State(*(np.array(a[i], dtype=kind) for a in arrays))
-        if not sampler.fits(state, inferred=settings.inferred):
+        if not sampler.fits(state):
             raise ValueError(
                 f"init is a trace of {trace.info.get('sampler')}, whose state {sampler!r} cannot go on from"
             )
-        if isinstance(settings.measure, Unmeasured) and not settings.inferred and sampler.wants_variance:
+        if isinstance(settings.measure, Unmeasured) and sampler.wants_variance:
             state.variance[:] = sampler.variance_in_units(settings.known_variance, dim)
         at, before = int(final["step"][i]), float(final["before"][i])
         result.append(Chain(number, stream(seed, number), state, at, before, nowhere, np.zeros(dim, kind)))
