@@ -1,12 +1,14 @@
 """What a few rows tell of the gradient noise and of the Hessian at a point, in plain Python.
 
-To compile a gradient for this would take longer than many runs. A slow gradient is called for half a second at most.
+To compile a gradient for this would take longer than many runs. A gradient in Python is asked for batches of the size that the
+run had, as one in JAX is compiled again for every other. A slow gradient is called for half a second at most.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,7 @@ def row_variance(model: Any, theta: Array, size: int, kind: str, scale: Any) -> 
     """`noise_variance`, from at most 100 rows."""
     if theta.size > LONG:
         return noise_variance(model, theta, size, kind, most=FEW, scale=scale)
-    slopes = _slopes(model, theta, scale, min(ROWS, NUMBERS // theta.size))
+    slopes = _slopes(model, theta, size, kind, scale, min(ROWS, NUMBERS // theta.size))
     return np.asarray(slopes.var(axis=0, ddof=1 if len(slopes) > 1 else 0) * _share(model, size, kind))
 
 
@@ -50,8 +52,9 @@ def surroundings(
     `added` is the covariance of noise that is added on purpose. None where it takes too long, or θ is not near a mode.
     """
     begin = time.perf_counter()
-    slopes = _slopes(model, theta, scale, MOST)
-    H = _hessian(model, theta, scale, _some_rows(model, ROWS), begin + SECONDS)
+    slopes = _slopes(model, theta, size, kind, scale, MOST)
+    rows = next(_batches(model, size, kind)) if isinstance(model, PythonPotential) else _some_rows(model, ROWS)
+    H = _hessian(model, theta, scale, rows, begin + 2.0 * SECONDS)
     if len(slopes) < 2 * FEW or H is None or not (np.isfinite(H).all() and np.linalg.eigvalsh(H)[0] > 0.0):
         return None
     found = [
@@ -61,8 +64,10 @@ def surroundings(
 
 
 def _share(model: Any, size: int, kind: str) -> float:
-    """The variance of a batch's gradient by that of N times the gradient of a row."""
+    """The variance of a batch's gradient by that of `_slopes`."""
     n = rows_of(model)
+    if isinstance(model, PythonPotential):
+        return 1.0
     return (1.0 if kind == "replacement" or n < 2 else 1.0 - (size - 1) / (n - 1)) / size
 
 
@@ -71,13 +76,21 @@ def _some_rows(model: Any, most: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, n - 1, min(n, max(FEW, most))).astype(np.int64))
 
 
-def _slopes(model: Any, theta: Array, scale: Any, most: int) -> Array:
-    """N times the gradients of some rows, in the chain's units."""
+def _batches(model: Any, size: int, kind: str) -> Iterator[NDArray[np.int64]]:
+    """Rows as a run chooses them."""
+    n, rng = rows_of(model), np.random.default_rng(0)
+    while True:
+        yield rng.integers(0, n, size) if kind == "replacement" else rng.permutation(n)[:size]
+
+
+def _slopes(model: Any, theta: Array, size: int, kind: str, scale: Any, most: int) -> Array:
+    """N times the gradients of some rows, or N/n times those of batches of n, in the chain's units."""
     n, sum_over, found, begin = rows_of(model), _sum_over(model), [], time.perf_counter()
-    rows = np.random.default_rng(0).permutation(_some_rows(model, most))
+    single = (np.array([i]) for i in np.random.default_rng(0).permutation(_some_rows(model, most)))
+    of_batches = islice(_batches(model, size, kind), most)
     with np.errstate(all="ignore"):
-        for i in rows:
-            found.append(n * sum_over(theta.copy(), np.array([i])))
+        for rows in of_batches if isinstance(model, PythonPotential) else single:
+            found.append(n / rows.size * sum_over(theta.copy(), rows))
             if len(found) >= FEW and time.perf_counter() - begin > SECONDS:
                 break
     return np.asarray(slope_in_units(scale, np.stack(found)))
