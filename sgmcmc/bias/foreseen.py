@@ -254,10 +254,11 @@ def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> Finding | None:
         return None
     shorter, larger = remedy(sampler, h, met, 0.8 * SHARED)
     batch = math.ceil(min(larger * noise.batch, noise.rows))
+    name = f"theta[{worst}]" if np.ndim(sampler.scale) < 2 else f"axis {worst} of its scale"
     step = f"step_size={h / shorter:.2g} or " if math.isfinite(shorter) else ""
     said = (
         f"coordinates share gradient noise, which frictions of their own do not absorb: near the mode the variance of "
-        f"theta[{worst}] would be {abs(off):.0%} too {'large' if off > 0.0 else 'small'}; take {step}"
+        f"{name} would be {abs(off):.0%} too {'large' if off > 0.0 else 'small'}; take {step}"
         f"batch_size={batch if batch < noise.rows else None}"
     )
     return Finding("gradient noise that coordinates share", off, math.nan, math.nan, "biased", said)

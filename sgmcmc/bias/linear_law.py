@@ -25,7 +25,8 @@ __all__ = ["Surroundings", "off_by", "remedy", "variance_ratios"]
 
 Array = NDArray[np.float64]
 
-ITERATIONS = 40  # of the frictions; each makes what is left some three times smaller
+ITERATIONS = 40  # of the frictions, at most; each makes what is left some three times smaller
+SETTLED = 1e-3  # of a temperature
 HALVINGS = 12  # of a step, or doublings of a batch, that are tried
 
 
@@ -59,7 +60,10 @@ def variance_ratios(sampler: Any, h: float, met: Surroundings) -> Array:
     xi = sampler.sigma_p + own / T
     for _ in range(0 if pulled and sampler.wants_variance else ITERATIONS):
         hot = np.diag(covariance(xi))[d:] * k / T
-        xi = xi * np.clip(hot if not isinstance(sampler.thermostat, PerChain) else hot.mean(), 0.3, 3.0) ** 0.7
+        hot = hot if not isinstance(sampler.thermostat, PerChain) else np.full(d, hot.mean())
+        if np.abs(hot - 1.0).max() < SETTLED:
+            break
+        xi = xi * np.clip(hot, 0.3, 3.0) ** 0.7
     return np.asarray(np.diag(covariance(xi))[:d] / (T * np.diag(np.linalg.inv(H))))
 
 
