@@ -153,31 +153,36 @@ def _interval(temperatures: Array) -> tuple[float, float, float]:
 
 
 def mixing(trace: Any) -> Finding | None:
-    """The largest split R̂ of the parameters that are looked at."""
+    """The largest split R̂ of the parameters that are looked at, and of how far they are from their means.
+
+    With little friction chains swing about the same mean, each with an energy of its own: only the distances show it.
+    """
     values, chosen = _r_hats(trace)
     if values.size == 0:
         return None
-    worst = int(np.argmax(values))
-    if not values[worst] > MIXED:
+    far, worst = (int(i) for i in np.unravel_index(np.argmax(values), values.shape))
+    if not values[far, worst] > MIXED:
         return None
     name = name_of(trace, int(chosen[worst])) if trace.dim > 0 else f"theta[{chosen[worst]}]"
+    name = f"|{name} - its mean|" if far else name
     said = (
-        f"R̂ of {name} is {values[worst]:.3g}, its chains or their halves disagree; run longer with larger thin=, warm up "
+        f"R̂ of {name} is {values[far, worst]:.3g}, its chains or their halves disagree; run longer with larger thin=, warm up "
         "longer, or give the posterior's spread as the scale"
     )
-    return Finding("R̂, largest", float(values[worst]), math.nan, math.nan, "not mixed", said)
+    return Finding("R̂, largest", float(values[far, worst]), math.nan, math.nan, "not mixed", said)
 
 
 def _r_hats(trace: Any) -> tuple[Array, NDArray[np.intp]]:
-    """R̂ of some parameters, evenly spaced, and which they are."""
+    """R̂ of some parameters and, in a second row, of their distances from their means; and which parameters they are."""
     if trace.moments is not None:
         return _r_hat_of_moments(trace.moments)
     draws = trace.draws
     if draws.nbytes > _MOST_MAPPED and isinstance(draws.base if draws.base is not None else draws, np.memmap):
-        return np.empty(0), np.empty(0, np.intp)
+        return np.empty((1, 0)), np.empty(0, np.intp)
     some = [_some(n, _MOST[what]) for n, what in zip(draws.shape, _MOST, strict=True)]
     x = np.asarray(draws[np.ix_(*some)], np.float64)
-    return split_r_hat(x), some[2]
+    with np.errstate(all="ignore"):
+        return np.stack([split_r_hat(x), split_r_hat(np.abs(x - x.mean(axis=(0, 1))))]), some[2]
 
 
 def _some(n: int, most: int) -> NDArray[np.intp]:
@@ -204,7 +209,7 @@ def _ratio(means: Array, variances: Array, n: int) -> Array:
 
 def _r_hat_of_moments(moments: Any) -> tuple[Array, NDArray[np.intp]]:
     if len(moments.n) < 2:
-        return np.empty(0), np.empty(0, np.intp)
+        return np.empty((1, 0)), np.empty(0, np.intp)
     chosen = _some(moments.mean.shape[1], _MOST["parameters"])
     with np.errstate(all="ignore"):
-        return _ratio(moments.mean[:, chosen], moments.variance[:, chosen], int(moments.n.min())), chosen
+        return _ratio(moments.mean[:, chosen], moments.variance[:, chosen], int(moments.n.min()))[np.newaxis], chosen
