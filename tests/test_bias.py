@@ -124,6 +124,23 @@ def test_a_run_whose_energies_overflow_is_told_though_its_draws_are_finite(sampl
     assert "overflows" in words[0]
 
 
+@pytest.mark.parametrize("sd", [1e-3, 1.0, 1e3])
+def test_where_the_defaults_meet_other_units_the_remedy_names_them(sd):
+    model = sg.models.Gaussian(np.zeros(3), sd**2)
+    with pytest.warns(sg.RunWarning) as caught:
+        sg.sample(model, sg.SGNHT(0.1 * sd, gamma=30.0 / sd**2), 300, warmup=300, seed=1, **QUIET)
+    named = ['scale="auto" with step_size=0.1' in str(w.message) for w in caught]
+    assert all(named) if sd != 1.0 else not any(named)
+    assert said(model, sg.SGNHT(0.1, scale="auto"))[1] == []  # followed to the letter
+
+
+def test_chains_that_swing_about_one_mean_with_energies_of_their_own_are_not_mixed():
+    """With next to no friction each chain keeps the energy that it began with; no mean and no temperature shows it."""
+    model = sg.models.Gaussian(np.zeros(5), 1e-6)
+    assert "not mixed" in said(model, sg.SGNHT(1e-4), draws=2000, warmup=2000, thin=10, chains=8, seed=3)[1]
+    assert said(model, sg.SGNHT(0.1, scale="auto"), draws=2000, warmup=2000, thin=10, chains=8, seed=3)[1] == []
+
+
 # ---- the statistics behind it --------------------------------------------------------------------------------------
 
 
