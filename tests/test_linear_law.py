@@ -60,7 +60,7 @@ def test_it_is_said_with_a_remedy_that_followed_to_the_letter_makes_it_right(tru
 
 
 def test_nothing_is_said_of_axes_in_which_noise_is_not_shared(truth):
-    """With the posterior's axes as scale, noise whose covariance is that of the Hessian is shared by nobody."""
+    """With the posterior's axes as scale, noise whose covariance is that of the Hessian is not shared."""
     x = np.random.default_rng(0).normal(size=(1000, 3)) @ np.array([[1.0, 0.9, 0.0], [0.0, 0.5, 0.0], [0.3, 0.0, 1.0]])
     y = x @ [1.0, -1.0, 0.5] + np.random.default_rng(1).normal(size=1000)
     model = sg.models.LinearRegression(x, y, prior=sg.priors.Flat())
@@ -71,6 +71,24 @@ def test_nothing_is_said_of_axes_in_which_noise_is_not_shared(truth):
     assert foreseen(own) == []
     other = sg.sample(model, sg.SGNHT(0.05, scale=np.sqrt(np.diag(covariance))), 300, **options)
     assert [f.quantity for f in foreseen(other)] == ["gradient noise that coordinates share"]  # the control
+
+
+def test_a_gradient_in_python_is_judged_alike_and_asked_for_batches_of_one_size(truth):
+    sizes = []
+
+    def gradient(theta, data, rows):
+        sizes.append(rows.size)
+        x = np.column_stack((np.ones(rows.size), data[0][rows]))
+        return x.T @ (1 / (1 + np.exp(-x @ theta)) - data[1][rows])
+
+    model = sg.Potential(gradient, dim=4, data=(X, Y.astype(float)), prior=sg.priors.Gaussian(5.0))
+    del sizes[:]
+    with pytest.warns(sg.RunWarning, match="coordinates share gradient noise"):
+        sg.sample(model, sg.SGNHT(0.02), 20, warmup=20, batch_size=50, init=truth[0], seed=3, progress=False)
+    assert set(sizes) == {50}
+    compiled, python = (surroundings(m, truth[0], 50, "replacement", 1.0, np.zeros((4, 4)))[0] for m in (SKEW, model))
+    for one, other in zip(compiled, python, strict=True):
+        np.testing.assert_allclose(np.diag(other) / np.diag(one), 1.0, atol=0.5)
 
 
 # ---- a gradient that is random by itself ------------------------------------------------------------------------------------

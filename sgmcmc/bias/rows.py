@@ -1,11 +1,12 @@
 """What a few rows tell of the gradient noise and of the Hessian at a point, in plain Python.
 
 To compile a gradient for this would take longer than many runs. A gradient in Python is asked for batches of the size that the
-run had, as one in JAX is compiled again for every other. A slow gradient is called for half a second at most.
+run had, as one in JAX is compiled again for every other, and for a second at most.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -30,9 +31,9 @@ FEW, ROWS, NUMBERS = (
     20_000,
 )  # rows whose gradients tell the variance: at least, at most, and their numbers in all
 LONG = 5000  # coordinates; above, compiled code is faster however long it takes to compile
-MOST = 400  # rows that tell a covariance
+MOST = 200  # rows that tell a covariance or a Hessian
 SMALL = 32  # coordinates up to which the linear law is worked out
-SECONDS = 0.5
+SECONDS = 1.0  # of a gradient in Python; any other takes some 50 ms, and what is said must not depend on the clock
 STEP = 1e-4  # of a difference of gradients, in the chain's units
 
 
@@ -53,8 +54,10 @@ def surroundings(
     """
     begin = time.perf_counter()
     slopes = _slopes(model, theta, size, kind, scale, MOST)
-    rows = next(_batches(model, size, kind)) if isinstance(model, PythonPotential) else _some_rows(model, ROWS)
-    H = _hessian(model, theta, scale, rows, begin + 2.0 * SECONDS)
+    enough = min(MOST, NUMBERS // (8 * theta.size))
+    in_python = isinstance(model, PythonPotential)
+    batches = islice(_batches(model, size, kind), -(-enough // size)) if in_python else [_some_rows(model, enough)]
+    H = _hessian(model, theta, scale, list(batches), begin + 2.0 * SECONDS if in_python else math.inf)
     if len(slopes) < 2 * FEW or H is None or not (np.isfinite(H).all() and np.linalg.eigvalsh(H)[0] > 0.0):
         return None
     found = [
@@ -86,25 +89,26 @@ def _batches(model: Any, size: int, kind: str) -> Iterator[NDArray[np.int64]]:
 def _slopes(model: Any, theta: Array, size: int, kind: str, scale: Any, most: int) -> Array:
     """N times the gradients of some rows, or N/n times those of batches of n, in the chain's units."""
     n, sum_over, found, begin = rows_of(model), _sum_over(model), [], time.perf_counter()
+    in_python = isinstance(model, PythonPotential)
     single = (np.array([i]) for i in np.random.default_rng(0).permutation(_some_rows(model, most)))
     of_batches = islice(_batches(model, size, kind), most)
     with np.errstate(all="ignore"):
-        for rows in of_batches if isinstance(model, PythonPotential) else single:
+        for rows in of_batches if in_python else single:
             found.append(n / rows.size * sum_over(theta.copy(), rows))
-            if len(found) >= FEW and time.perf_counter() - begin > SECONDS:
+            if in_python and len(found) >= FEW and time.perf_counter() - begin > SECONDS:
                 break
     return np.asarray(slope_in_units(scale, np.stack(found)))
 
 
-def _hessian(model: Any, theta: Array, scale: Any, rows: NDArray[np.int64], until: float) -> Array | None:
+def _hessian(model: Any, theta: Array, scale: Any, batches: list[NDArray[np.int64]], until: float) -> Array | None:
     """Central differences of the gradient that these rows estimate; None if they take too long."""
-    sum_over, weight, columns = _sum_over(model), rows_of(model) / rows.size, []
+    sum_over, weight, columns = _sum_over(model), rows_of(model) / sum(rows.size for rows in batches), []
     axes = scale if np.ndim(scale) == 2 else np.diag(np.broadcast_to(scale, theta.size))
 
     def slope(at: Array) -> Array:
         prior = np.zeros(theta.size)
         add_prior_gradient(model, at, prior)
-        return np.asarray(slope_in_units(scale, weight * sum_over(at, rows) + prior))
+        return np.asarray(slope_in_units(scale, weight * sum(sum_over(at, rows) for rows in batches) + prior))
 
     with np.errstate(all="ignore"):
         for j in range(theta.size):
