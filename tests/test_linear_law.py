@@ -8,7 +8,7 @@ import pytest
 import sgmcmc as sg
 from sgmcmc.bias.foreseen import foreseen
 from sgmcmc.bias.linear_law import Surroundings, variance_ratios
-from sgmcmc.bias.rows import surroundings
+from sgmcmc.bias.rows import hessian, row_slopes
 from sgmcmc.potentials import has_own_noise
 from sgmcmc.testing.laws import kinetic, momentum_law
 
@@ -17,6 +17,11 @@ RNG = np.random.default_rng(400)
 X = RNG.normal(size=(400, 3))
 Y = RNG.random(400) < 1 / (1 + np.exp(-(X @ [1.0, -1.0, 0.5] - 3.0)))  # few are True: a skew posterior
 SKEW = sg.models.LogisticRegression(X, Y, intercept=True, prior=sg.priors.Gaussian(5.0))
+
+
+def surroundings(model, theta):
+    slopes = row_slopes(model, theta, 50, "replacement", 1.0)
+    return Surroundings(hessian(model, theta, 50, "replacement", 1.0), np.cov(slopes.T))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +46,7 @@ def test_the_variances_of_a_run_are_those_of_the_linear_law(truth):
     sampler = sg.SGNHT(0.02)
     trace = sg.sample(SKEW, sampler, 2000, warmup=20_000, thin=20, chains=16, batch_size=50, seed=2, init=mean, **QUIET)
     found = ((trace.draws - mean) ** 2).mean(axis=(0, 1)) / variance
-    met, _ = surroundings(SKEW, mean, 50, "replacement", 1.0, np.zeros((4, 4)))
+    met = surroundings(SKEW, mean)
     np.testing.assert_allclose(found, variance_ratios(sampler, 0.02, met), atol=0.06)
     assert found.min() < 0.7  # which is far off
     assert abs(trace.configurational_temperature.mean() - 1.0) < 0.03  # and no temperature shows it
@@ -84,11 +89,13 @@ def test_a_gradient_in_python_is_judged_alike_and_asked_for_batches_of_one_size(
     model = sg.Potential(gradient, dim=4, data=(X, Y.astype(float)), prior=sg.priors.Gaussian(5.0))
     del sizes[:]
     with pytest.warns(sg.RunWarning, match="coordinates share gradient noise"):
-        sg.sample(model, sg.SGNHT(0.02), 20, warmup=20, batch_size=50, init=truth[0], seed=3, progress=False)
+        sg.sample(model, sg.SGNHT(0.015), 20, warmup=20, batch_size=50, init=truth[0], seed=3, progress=False)
     assert set(sizes) == {50}
-    compiled, python = (surroundings(m, truth[0], 50, "replacement", 1.0, np.zeros((4, 4)))[0] for m in (SKEW, model))
-    for one, other in zip(compiled, python, strict=True):
-        np.testing.assert_allclose(np.diag(other) / np.diag(one), 1.0, atol=0.5)
+    compiled, python = (surroundings(m, truth[0]) for m in (SKEW, model))
+    np.testing.assert_allclose(np.diag(python.hessian) / np.diag(compiled.hessian), 1.0, atol=0.4)
+    ratio = np.diag(python.noise) / np.diag(compiled.noise)  # 30 batches beside 200 rows
+    assert (ratio > 0.35).all()
+    assert (ratio < 2.2).all()  # 29 degrees of freedom: one of 4000 is above
 
 
 # ---- a gradient that is random by itself ------------------------------------------------------------------------------------

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.bias.finding import Finding
-from sgmcmc.bias.linear_law import off_by, remedy
-from sgmcmc.bias.rows import SMALL, row_variance, surroundings
+from sgmcmc.bias.linear_law import Surroundings, off_by, remedy, shared_part
+from sgmcmc.bias.rows import SMALL, hessian, row_slopes
 from sgmcmc.frames import in_units
 from sgmcmc.integrators import Euler
 from sgmcmc.kinetics import MonomialGamma, Overdamped
-from sgmcmc.minibatch import Blocks, EpochShuffle, as_minibatch, variance_share
+from sgmcmc.minibatch import EpochShuffle, as_minibatch, variance_share
 from sgmcmc.potentials import rows_of
 from sgmcmc.schedules import Cyclical
 from sgmcmc.thermostats import FixedFriction, PerChain
@@ -38,6 +38,7 @@ __all__ = ["foreseen"]
 Array = NDArray[np.float64]
 
 HEATING, CROSSTALK, LEFT, KICKS, FAST, RESHUFFLED, STIFF, SHARED = 0.02, 0.1, 0.005, 0.25, 0.04, 0.02, 0.065, 0.05
+LEAST = 20  # gradients that tell a covariance
 
 
 class Noise(NamedTuple):
@@ -48,6 +49,8 @@ class Noise(NamedTuple):
     batch: int
     rows: int
     epoch: int  # steps until all rows have been seen, of reshuffled batches; else 0
+    slopes: Array | None = None  # values whose covariance is that of a batch's gradient, in the chain's units
+    added: float = 0.0  # the variance of noise added on purpose, in units of θ
 
 
 def foreseen(trace: Any) -> list[Finding]:
@@ -116,34 +119,21 @@ def _noise(trace: Any, again: Any, h: float) -> Noise | None:
     if size is None:
         return Noise(float(added.max()), float(added.max()), 0, n_rows, 0)
     batch = as_minibatch(size, options["minibatch"], n_rows)
-    kind = "replacement" if isinstance(batch, Blocks) else str(options["minibatch"])
+    kind = _kind(options)
     theta = np.asarray(trace.final["theta"], float).mean(axis=0)
     try:
-        each = np.asarray(row_variance(trace.model, theta, size, kind, sampler.scale)) + added
+        slopes = row_slopes(trace.model, theta, size, kind, sampler.scale)
     except Exception:  # a user's gradient, at a point of ours
         return None
+    each = slopes.var(axis=0, ddof=1 if len(slopes) > 1 else 0) + added
     if not np.isfinite(each).all():
         return None
     epoch = n_rows // size if isinstance(batch, EpochShuffle) else 0
     alone = 1.0 - (size - 1) / (n_rows - 1) if epoch and n_rows > 1 else 1.0
     seen = variance_share(batch, n_rows, h * sampler.relaxation) / max(alone, 1e-300) if epoch else 1.0
-    return Noise(float((seen * each).max()), float(each.max()), int(size), n_rows, epoch)
-
-
-def _surroundings(trace: Any, sampler: Any, noise: Noise) -> Any:
-    """What the linear law wants to know, if there are minibatches, few coordinates and a thermostat."""
-    theta = np.asarray(trace.final["theta"], float).mean(axis=0)
-    if noise.batch == 0 or theta.size > SMALL or noise.epoch or isinstance(sampler.thermostat, FixedFriction):
-        return None
-    options, scale = trace.again.options, sampler.scale
-    axes = scale if np.ndim(scale) == 2 else np.diag(np.broadcast_to(scale, theta.size))
-    kind = str(options["minibatch"]) if isinstance(options["minibatch"], str) else "replacement"
-    try:
-        return surroundings(
-            trace.model, theta, noise.batch, kind, scale, 2.0 * float(options["gradient_noise"]) * axes.T @ axes
-        )
-    except Exception:  # a user's gradient, at points of ours
-        return None
+    return Noise(
+        float((seen * each).max()), float(each.max()), int(size), n_rows, epoch, slopes, 2.0 * options["gradient_noise"]
+    )
 
 
 # ---- what follows from it ---------------------------------------------------------------------------------------------------
@@ -243,13 +233,30 @@ def _steepest(trace: Any, sampler: Any) -> float:
     return float(sampler.temperature / narrow) if narrow > 0.0 else 0.0
 
 
+def _kind(options: Any) -> str:
+    """The name of the rule for minibatches."""
+    return options["minibatch"] if isinstance(options["minibatch"], str) else "blocks"
+
+
 def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> Finding | None:
     """Noise that coordinates share, which no friction of their own absorbs."""
-    found = _surroundings(trace, sampler, noise)
-    if found is None:
+    dim = trace.final["theta"].shape[-1]
+    if noise.slopes is None or dim > SMALL or noise.epoch or isinstance(sampler.thermostat, FixedFriction):
         return None
-    met, halves = found
-    worst, off = off_by(sampler, h, met, halves)
+    axes = sampler.scale if np.ndim(sampler.scale) == 2 else np.diag(np.broadcast_to(sampler.scale, dim))
+    parts = (noise.slopes, noise.slopes[::2], noise.slopes[1::2])
+    whole, *halves = (np.atleast_2d(np.cov(x.T)) + noise.added * axes.T @ axes for x in parts)
+    if len(noise.slopes) < LEAST or not shared_part(sampler, h, halves) > 0.8 * SHARED:
+        return None
+    theta = np.asarray(trace.final["theta"], float).mean(axis=0)
+    try:
+        H = hessian(trace.model, theta, noise.batch, _kind(trace.again.options), sampler.scale)
+    except Exception:  # a user's gradient, at points of ours
+        return None
+    if H is None:
+        return None
+    met = Surroundings(H, whole)
+    worst, off = off_by(sampler, h, met, (halves[0], halves[1]))
     if not abs(off) > SHARED:
         return None
     shorter, larger = remedy(sampler, h, met, 0.8 * SHARED)

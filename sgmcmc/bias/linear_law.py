@@ -13,7 +13,7 @@ at temperatures of 0.99; so the temperatures do not see it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sgmcmc.thermostats import PerChain
 
-__all__ = ["Surroundings", "off_by", "remedy", "variance_ratios"]
+__all__ = ["Surroundings", "off_by", "remedy", "shared_part", "variance_ratios"]
 
 Array = NDArray[np.float64]
 
@@ -65,6 +65,27 @@ def variance_ratios(sampler: Any, h: float, met: Surroundings) -> Array:
             break
         xi = xi * np.clip(hot, 0.3, 3.0) ** 0.7
     return np.asarray(np.diag(covariance(xi))[:d] / (T * np.diag(np.linalg.inv(H))))
+
+
+def shared_part(sampler: Any, h: float, halves: Sequence[Array]) -> float:
+    """The diffusion that coordinates share, in the direction where it is most, by all that frictions absorb there.
+
+    A bound of what it does to a variance, without a Hessian. The direction is found on one half of the rows and judged on the
+    other, as that where scatter alone is most would be far off.
+    """
+
+    def of(noise: Array) -> Array:
+        brought = 0.5 * h * noise / sampler.temperature
+        own = np.diag(brought) if not isinstance(sampler.thermostat, PerChain) else np.trace(brought) / len(brought)
+        root = np.sqrt(sampler.sigma_p + own) * np.ones(len(brought))
+        return np.asarray((brought - np.diag(own * np.ones(len(brought)))) / np.outer(root, root))
+
+    one, other = (of(noise) for noise in halves)
+    found = []
+    for a, b in ((one, other), (other, one)):
+        _, v = np.linalg.eigh(a)
+        found += [abs(v[:, 0] @ b @ v[:, 0]), abs(v[:, -1] @ b @ v[:, -1])]
+    return float(max(found))
 
 
 def off_by(sampler: Any, h: float, met: Surroundings, halves: tuple[Array, Array]) -> tuple[int, float]:

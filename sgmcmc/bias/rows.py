@@ -16,54 +16,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.bias.gradients import noise_variance
-from sgmcmc.bias.linear_law import Surroundings
 from sgmcmc.frames import slope_in_units
 from sgmcmc.potentials import Potential, PythonPotential, add_gradient, add_prior_gradient, rows_of
 
-__all__ = ["row_variance", "surroundings"]
+__all__ = ["SMALL", "hessian", "row_slopes"]
 
 Array = NDArray[np.float64]
 Sum = Callable[[Array, NDArray[np.int64]], Array]
 
-FEW, ROWS, NUMBERS = (
-    10,
-    100,
-    20_000,
-)  # rows whose gradients tell the variance: at least, at most, and their numbers in all
+FEW, ROWS, MOST = 10, 100, 200  # rows, or batches, that tell the noise: at least, usually, at most
+NUMBERS, SHORT = 20_000, 2400  # of all their gradients: at most, and so few that there may be 200 of them
 LONG = 5000  # coordinates; above, compiled code is faster however long it takes to compile
-MOST = 200  # rows that tell a covariance or a Hessian
+IN_PYTHON = 30  # batches of a gradient in Python
 SMALL = 32  # coordinates up to which the linear law is worked out
 SECONDS = 1.0  # of a gradient in Python; any other takes some 50 ms, and what is said must not depend on the clock
 STEP = 1e-4  # of a difference of gradients, in the chain's units
 
 
-def row_variance(model: Any, theta: Array, size: int, kind: str, scale: Any) -> Array:
-    """`noise_variance`, from at most 100 rows."""
+def row_slopes(model: Any, theta: Array, size: int, kind: str, scale: Any) -> Array:
+    """Values, in rows, whose variance is that of the gradient of a batch, in the chain's units."""
     if theta.size > LONG:
-        return noise_variance(model, theta, size, kind, most=FEW, scale=scale)
-    slopes = _slopes(model, theta, size, kind, scale, min(ROWS, NUMBERS // theta.size))
-    return np.asarray(slopes.var(axis=0, ddof=1 if len(slopes) > 1 else 0) * _share(model, size, kind))
+        return np.asarray(
+            np.sqrt(0.5 * noise_variance(model, theta, size, kind, most=FEW, scale=scale)) * [[1.0], [-1.0]]
+        )
+    wanted = max(ROWS, min(MOST, SHORT // theta.size))
+    slopes = _slopes(model, theta, size, kind, scale, min(wanted, NUMBERS // theta.size))
+    return slopes * math.sqrt(_share(model, size, kind))
 
 
-def surroundings(
-    model: Any, theta: Array, size: int, kind: str, scale: Any, added: Array
-) -> tuple[Surroundings, tuple[Array, Array]] | None:
-    """Hessian and covariance of the noise at θ in the chain's units, and the covariance by either half of the rows.
-
-    `added` is the covariance of noise that is added on purpose. None where it takes too long, or θ is not near a mode.
-    """
-    begin = time.perf_counter()
-    slopes = _slopes(model, theta, size, kind, scale, MOST)
-    enough = min(MOST, NUMBERS // (8 * theta.size))
-    in_python = isinstance(model, PythonPotential)
+def hessian(model: Any, theta: Array, size: int, kind: str, scale: Any) -> Array | None:
+    """The Hessian at θ in the chain's units, from some rows; None where it takes too long, or θ is not near a mode."""
+    enough, in_python = min(ROWS, NUMBERS // (8 * theta.size)), isinstance(model, PythonPotential)
     batches = islice(_batches(model, size, kind), -(-enough // size)) if in_python else [_some_rows(model, enough)]
-    H = _hessian(model, theta, scale, list(batches), begin + 2.0 * SECONDS if in_python else math.inf)
-    if len(slopes) < 2 * FEW or H is None or not (np.isfinite(H).all() and np.linalg.eigvalsh(H)[0] > 0.0):
-        return None
-    found = [
-        np.atleast_2d(np.cov(x.T)) * _share(model, size, kind) + added for x in (slopes, slopes[::2], slopes[1::2])
-    ]
-    return Surroundings(H, found[0]), (found[1], found[2])
+    H = _hessian(model, theta, scale, list(batches), time.perf_counter() + SECONDS if in_python else math.inf)
+    return H if H is not None and np.isfinite(H).all() and np.linalg.eigvalsh(H)[0] > 0.0 else None
 
 
 def _share(model: Any, size: int, kind: str) -> float:
@@ -71,7 +57,7 @@ def _share(model: Any, size: int, kind: str) -> float:
     n = rows_of(model)
     if isinstance(model, PythonPotential):
         return 1.0
-    return (1.0 if kind == "replacement" or n < 2 else 1.0 - (size - 1) / (n - 1)) / size
+    return (1.0 if kind in ("replacement", "blocks") or n < 2 else 1.0 - (size - 1) / (n - 1)) / size
 
 
 def _some_rows(model: Any, most: int) -> NDArray[np.int64]:
@@ -80,10 +66,13 @@ def _some_rows(model: Any, most: int) -> NDArray[np.int64]:
 
 
 def _batches(model: Any, size: int, kind: str) -> Iterator[NDArray[np.int64]]:
-    """Rows as a run chooses them."""
+    """Rows as a run chooses them, or nearly so: neighbours, where those are cheaper to read."""
     n, rng = rows_of(model), np.random.default_rng(0)
     while True:
-        yield rng.integers(0, n, size) if kind == "replacement" else rng.permutation(n)[:size]
+        if kind == "blocks":
+            yield (rng.integers(n) + np.arange(size)) % n
+        else:
+            yield rng.integers(0, n, size) if kind == "replacement" else rng.permutation(n)[:size]
 
 
 def _slopes(model: Any, theta: Array, size: int, kind: str, scale: Any, most: int) -> Array:
@@ -91,7 +80,7 @@ def _slopes(model: Any, theta: Array, size: int, kind: str, scale: Any, most: in
     n, sum_over, found, begin = rows_of(model), _sum_over(model), [], time.perf_counter()
     in_python = isinstance(model, PythonPotential)
     single = (np.array([i]) for i in np.random.default_rng(0).permutation(_some_rows(model, most)))
-    of_batches = islice(_batches(model, size, kind), most)
+    of_batches = islice(_batches(model, size, kind), min(most, IN_PYTHON))
     with np.errstate(all="ignore"):
         for rows in of_batches if in_python else single:
             found.append(n / rows.size * sum_over(theta.copy(), rows))
