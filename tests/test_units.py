@@ -52,14 +52,9 @@ CASES = {
     "packed": (lambda s: gaussian(s, 3), sgmgtd, {}),
     "packed, noise": (lambda s: gaussian(s, 3), sgmgtd, {"noise": 4.0}),
     "packed, a = 2": (lambda s: gaussian(s, 3), lambda s: sgmgtd(s, 2.0), {"noise": 4.0}),
-    "packed, a = 1.5": (lambda s: gaussian(s, 3), lambda s: sgmgtd(s, 1.5), {}),
     "packed, minibatch": (linear, lambda s: sgmgtd(s, h=0.01), {"batch_size": 20}),
-    "packed, all rows": (linear, lambda s: sgmgtd(s, h=0.01), {}),
-    "packed, reshuffled": (linear, lambda s: sgmgtd(s, h=0.01), {"batch_size": 20, "minibatch": "shuffle"}),
-    "packed, one row": (linear, lambda s: sgmgtd(s, h=0.001), {"batch_size": 1}),
     "loop": (lambda s: gaussian(s, 20), sgmgtd, {"noise": 4.0}),
     "loop, one thermostat": (linear, lambda s: sgmgtd(s, h=0.01, per="chain"), {"batch_size": 20}),
-    "loop, fixed centre": (lambda s: gaussian(s, 20), lambda s: sgmgtd(s, center="fixed"), {"noise": 4.0}),
     "rows by two threads": (lambda s: linear(s, ROWS, TARGETS), lambda s: sgmgtd(s, h=0.001), {"batch_size": 1000, "threads": 2}),
     "coordinates by two threads": (lambda s: gaussian(s, LONG), sgmgtd, {"noise": 1.0, "threads": 2}),
     "Python": (in_python, lambda s: sgmgtd(s, h=0.01), {"batch_size": 20}),
@@ -76,7 +71,7 @@ def drawn(name, s, dtype):
     return sg.sample(model, sampler(s), 12, progress=False, warn=False, **(common | given))
 
 
-SINGLE = ["packed, noise", "loop", "rows by two threads", "coordinates by two threads"]
+SINGLE = ["packed, noise", "coordinates by two threads"]
 
 
 @pytest.mark.parametrize(("name", "dtype"), [*((n, np.float64) for n in CASES), *((n, np.float32) for n in SINGLE)])
