@@ -396,7 +396,8 @@ def test_a_pytree_is_flattened_compiled_once_and_comes_back():
     del traced[:]
     start = model.flatten(LAYERS)
     options = {"warmup": 0, "chains": 2, "batch_size": 10, "init": start, "progress": False}
-    trace = sg.sample(model, sg.SGNHT(0.01), 30, warn=False, **options)  # a theta that seems to run away is looked at by all rows
+    # Without warnings, as a theta that seems to run away would be looked at by all rows.
+    trace = sg.sample(model, sg.SGNHT(0.01), 30, warn=False, **options)
     assert traced == [(10, 4)]  # once, for all steps and chains
     drawn = model.unflatten(trace.draws)
     assert drawn["hidden"]["w"].shape == (2, 30, 4, 3)
