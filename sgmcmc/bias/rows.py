@@ -46,7 +46,7 @@ def row_slopes(model: Any, theta: Array, size: int, kind: str, scale: Any) -> Ar
 
 def hessian(model: Any, theta: Array, size: int, kind: str, scale: Any) -> Array | None:
     """The Hessian at θ in the chain's units, from some rows; None where it takes too long, or θ is not near a mode."""
-    enough, in_python = min(ROWS, NUMBERS // (8 * theta.size)), isinstance(model, PythonPotential)
+    enough, in_python = min(ROWS, 2 * SHORT // (3 * theta.size)), isinstance(model, PythonPotential)
     batches = islice(_batches(model, size, kind), -(-enough // size)) if in_python else [_some_rows(model, enough)]
     H = _hessian(model, theta, scale, list(batches), time.perf_counter() + SECONDS if in_python else math.inf)
     return H if H is not None and np.isfinite(H).all() and np.linalg.eigvalsh(H)[0] > 0.0 else None
@@ -90,7 +90,7 @@ def _slopes(model: Any, theta: Array, size: int, kind: str, scale: Any, most: in
 
 
 def _hessian(model: Any, theta: Array, scale: Any, batches: list[NDArray[np.int64]], until: float) -> Array | None:
-    """Central differences of the gradient that these rows estimate; None if they take too long."""
+    """Differences of the gradient that these rows estimate; None if they take too long."""
     sum_over, weight, columns = _sum_over(model), rows_of(model) / sum(rows.size for rows in batches), []
     axes = scale if np.ndim(scale) == 2 else np.diag(np.broadcast_to(scale, theta.size))
 
@@ -100,10 +100,11 @@ def _hessian(model: Any, theta: Array, scale: Any, batches: list[NDArray[np.int6
         return np.asarray(slope_in_units(scale, weight * sum(sum_over(at, rows) for rows in batches) + prior))
 
     with np.errstate(all="ignore"):
+        here = slope(theta)
         for j in range(theta.size):
             if time.perf_counter() > until:
                 return None
-            columns.append((slope(theta + STEP * axes[:, j]) - slope(theta - STEP * axes[:, j])) / (2.0 * STEP))
+            columns.append((slope(theta + STEP * axes[:, j]) - here) / STEP)
     H = np.stack(columns, axis=1)
     return np.asarray(0.5 * (H + H.T))
 
