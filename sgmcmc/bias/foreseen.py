@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sgmcmc.bias.finding import Finding
 from sgmcmc.bias.linear_law import Surroundings, off_by, remedy, shared_part
 from sgmcmc.bias.rows import SMALL, hessian, row_slopes
-from sgmcmc.frames import in_units
+from sgmcmc.frames import in_units, slope_in_units
 from sgmcmc.integrators import Euler
 from sgmcmc.kinetics import MonomialGamma, Overdamped
 from sgmcmc.minibatch import EpochShuffle, as_minibatch, variance_share
@@ -69,9 +69,9 @@ def _found(trace: Any, again: Any, sampler: Any, h: float) -> list[Finding]:
     noise = _noise(trace, again, h)
     if noise is None:
         return []
-    h = _longest_remembered(sampler, h, noise, _steepest(trace, sampler))
-    found = [_fast_thermostat(sampler, h, trace.final["theta"].shape[-1]), _reshuffled(sampler, h, noise)]
     steep = _steepest(trace, sampler)
+    h = _longest_remembered(sampler, h, noise, steep)
+    found = [_fast_thermostat(sampler, h, trace.final["theta"].shape[-1]), _reshuffled(sampler, h, noise)]
     found += [_stiff(sampler, h, steep), _heating(sampler, h, noise)]
     if noise.variance > 0.0:
         of_noise = [_crosstalk(sampler, h, noise, steep), _kicks(sampler, h, noise)]
@@ -243,7 +243,7 @@ def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> Finding | None:
     dim = trace.final["theta"].shape[-1]
     if noise.slopes is None or dim > SMALL or noise.epoch or isinstance(sampler.thermostat, FixedFriction):
         return None
-    axes = sampler.scale if np.ndim(sampler.scale) == 2 else np.diag(np.broadcast_to(sampler.scale, dim))
+    axes = slope_in_units(sampler.scale, np.eye(dim))
     parts = (noise.slopes, noise.slopes[::2], noise.slopes[1::2])
     whole, *halves = (np.atleast_2d(np.cov(x.T)) + noise.added * axes.T @ axes for x in parts)
     if len(noise.slopes) < LEAST or not shared_part(sampler, h, halves) > 0.8 * SHARED:

@@ -85,9 +85,17 @@ def _spread(trace: Any) -> float:
     """The median of the standard deviations of some coordinates of θ; NaN where it is not θ that was kept."""
     if trace.moments is not None or trace.draws.shape[-1] != trace.final["theta"].shape[-1]:
         return math.nan
-    some = [_some(n, _MOST[what]) for n, what in zip(trace.draws.shape, _MOST, strict=True)]
+    x, _ = _looked_at(trace.draws)
     with np.errstate(all="ignore"):
-        return float(np.median(np.asarray(trace.draws[np.ix_(*some)], np.float64).std(axis=(0, 1))))
+        return float(np.median(x.std(axis=(0, 1)))) if x.size else math.nan
+
+
+def _looked_at(draws: Any) -> tuple[Array, NDArray[np.intp]]:
+    """Some of the draws, and which parameters they are of; nothing of a file that would take long to look through."""
+    if draws.nbytes > _MOST_MAPPED and isinstance(draws.base if draws.base is not None else draws, np.memmap):
+        return np.empty((0, 0, 0)), np.empty(0, np.intp)
+    some = [_some(n, _MOST[what]) for n, what in zip(draws.shape, _MOST, strict=True)]
+    return np.asarray(draws[np.ix_(*some)], np.float64), some[2]
 
 
 def _draws_of(trace: Any) -> int:
@@ -176,13 +184,11 @@ def _r_hats(trace: Any) -> tuple[Array, NDArray[np.intp]]:
     """R̂ of some parameters and, in a second row, of their distances from their means; and which parameters they are."""
     if trace.moments is not None:
         return _r_hat_of_moments(trace.moments)
-    draws = trace.draws
-    if draws.nbytes > _MOST_MAPPED and isinstance(draws.base if draws.base is not None else draws, np.memmap):
-        return np.empty((1, 0)), np.empty(0, np.intp)
-    some = [_some(n, _MOST[what]) for n, what in zip(draws.shape, _MOST, strict=True)]
-    x = np.asarray(draws[np.ix_(*some)], np.float64)
+    x, chosen = _looked_at(trace.draws)
+    if x.size == 0:
+        return np.empty((1, 0)), chosen
     with np.errstate(all="ignore"):
-        return np.stack([split_r_hat(x), split_r_hat(np.abs(x - x.mean(axis=(0, 1))))]), some[2]
+        return np.stack([split_r_hat(x), split_r_hat(np.abs(x - x.mean(axis=(0, 1))))]), chosen
 
 
 def _some(n: int, most: int) -> NDArray[np.intp]:

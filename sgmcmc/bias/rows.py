@@ -29,7 +29,7 @@ NUMBERS, SHORT = 20_000, 2400  # of all their gradients: at most, and so few tha
 LONG = 5000  # coordinates; above, compiled code is faster however long it takes to compile
 IN_PYTHON = 30  # batches of a gradient in Python
 SMALL = 32  # coordinates up to which the linear law is worked out
-SECONDS = 1.0  # of a gradient in Python; any other takes some 50 ms, and what is said must not depend on the clock
+SECONDS = 1.0  # of a gradient in Python; any other takes some 0.1 s, and what is said must not depend on the clock
 STEP = 1e-4  # of a difference of gradients, in the chain's units
 
 
@@ -92,7 +92,7 @@ def _slopes(model: Any, theta: Array, size: int, kind: str, scale: Any, most: in
 def _hessian(model: Any, theta: Array, scale: Any, batches: list[NDArray[np.int64]], until: float) -> Array | None:
     """Differences of the gradient that these rows estimate; None if they take too long."""
     sum_over, weight, columns = _sum_over(model), rows_of(model) / sum(rows.size for rows in batches), []
-    axes = scale if np.ndim(scale) == 2 else np.diag(np.broadcast_to(scale, theta.size))
+    axes = slope_in_units(scale, np.eye(theta.size))
 
     def slope(at: Array) -> Array:
         prior = np.zeros(theta.size)
