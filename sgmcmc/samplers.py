@@ -24,7 +24,7 @@ from sgmcmc import checks
 from sgmcmc.device import step as device_step
 from sgmcmc.frames import Frame
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, Noise, State, SymmetricSplitting
-from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, curvature, energy, with_momentum_law
+from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, curvature, energy, specialise, with_momentum_law
 from sgmcmc.letters import Units
 from sgmcmc.moments import Moments, NoMoments
 from sgmcmc.rng import Stream, stream
@@ -236,7 +236,7 @@ class Sampler:
 
     @cached_property
     def _kinetics_with_law(self) -> Any:
-        return with_momentum_law(self.kinetics, self.temperature)  # for a kinetics of your own a table, made once
+        return with_momentum_law(specialise(self.kinetics), self.temperature)  # for your own a table, made once
 
     # ---- ask and tell ----------------------------------------------------------------------------------------------
 
@@ -387,7 +387,7 @@ class Sampler:
             raise ValueError(_OTHER_STATE)
         key = dim, kind, state.inferred, *device.place_of(gradient)
         if key not in self._on_device:
-            dynamics = device_step.settled(self.dynamics(dim, kind, state.inferred))
+            dynamics = self.dynamics(dim, kind, state.inferred)
             room = Noise(*(device.upload(np.zeros(dim, kind)) for _ in range(3)))
             self._on_device[key] = device_step.uploaded(dynamics, device.upload), room
         dynamics, room = self._on_device[key]

@@ -15,7 +15,7 @@ from sgmcmc.dispatch import LOOP, implements, like, loop, open_function
 from sgmcmc.frames import Frame, NoiseInFrame, add_product, in_frame, turn
 from sgmcmc.integrators import Dynamics, Moment, Noise, State, advance, is_turn
 from sgmcmc.kernels import kernel
-from sgmcmc.kinetics import Overdamped, as_linear, as_root, shape_of
+from sgmcmc.kinetics import Overdamped
 from sgmcmc.letters import part, resample_momentum
 from sgmcmc.moments import accumulate
 from sgmcmc.prefetch import fetch_row
@@ -62,15 +62,9 @@ def fill_noise(dynamics, noise, steps, stream, step, first):
 
 @loop(inline=True)
 def advance_block(dynamics, scale, state, gradient, noise, stream, moment):
-    """`advance` for the form of the kinetics at hand: a = 1 and a = 2 need neither logarithms nor powers."""
+    """`advance`, after ξ has followed a step size that changed."""
     follow_step_size(dynamics.noise, state, dynamics.temperature, moment.before, moment.h)
-    integrator, kinetics = dynamics.integrator, dynamics.kinetics
-    shape = shape_of(kinetics)
-    if shape == 1:
-        return advance(integrator, as_linear(kinetics), scale, dynamics, state, gradient, noise, stream, moment)
-    if shape == 2:
-        return advance(integrator, as_root(kinetics), scale, dynamics, state, gradient, noise, stream, moment)
-    return advance(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, moment)
+    return advance(dynamics.integrator, dynamics.kinetics, scale, dynamics, state, gradient, noise, stream, moment)
 
 
 @open_function(fastmath=LOOP)

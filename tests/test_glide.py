@@ -10,7 +10,6 @@ import sgmcmc as sg
 from sgmcmc.dispatch import LOOP
 from sgmcmc.glide import glide
 from sgmcmc.integrators import Moment, center_now, injected
-from sgmcmc.kinetics import as_linear
 from sgmcmc.letters import compensate, drift, drift_compensated, rub
 from sgmcmc.thermostats import learn
 
@@ -59,7 +58,7 @@ def moved(function, h, step, dtype, truth=False):
     state.loss[:], state.bend[:], state.span[:] = (dtype(x) for x in (50.0 * h * h, 5.0 * h * h, h))
     moment = Moment(np.int64(step), working(dtype(h)), working(dtype(h)), np.int64(0))
     spare = np.empty_like(state.p), np.empty_like(state.p)
-    virial = function(dynamics, as_linear(dynamics.kinetics), state, moment, *spare)
+    virial = function(dynamics, dynamics.kinetics, state, moment, *spare)
     return state.theta, state.p, state.xi, state.bend, state.loss, virial
 
 

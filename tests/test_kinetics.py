@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+import sgmcmc as sg
 from sgmcmc import kinetics as kin
 from sgmcmc.dispatch import implements, leaf, loop
 from sgmcmc.kernels import kernel
@@ -24,15 +25,13 @@ from sgmcmc.kinetics import (
     Relativistic,
     RootMonomial,
     acceptance,
-    as_linear,
-    as_root,
     curvature,
     draw,
     energy,
     friction_flow,
     inverse_mass,
     log_normaliser,
-    shape_of,
+    specialise,
     velocity,
     velocity_and_excess,
     with_momentum_law,
@@ -336,30 +335,21 @@ def test_special_forms_equal_the_general_one(c, m):
         assert (np.abs(mine - theirs) <= 3e-13 * scale + 1e-15 * np.abs(theirs[3])).all()
 
 
-def test_shape_of_names_the_special_forms_and_any_kinetics_can_be_asked():
-    for c in (3.0, math.inf):
-        assert shape_of(MonomialGamma(1.0, c)) == (1 if c == 3.0 else 0)
-        assert shape_of(MonomialGamma(2.0, c)) == (2 if c == 3.0 else 0)
-    assert [shape_of(k) for k in (MonomialGamma(2.0, order=2.0), MonomialGamma(1.5), Gaussian(), Quartic())] == [0] * 4
-    assert as_linear(MonomialGamma(1.0, 5.0, mass=2.0)) == LinearMonomial(5.0, 2.0)
-    assert as_root(MonomialGamma(2.0, 5.0, mass=2.0)) == RootMonomial(5.0, 2.0)
-    assert as_linear(Gaussian(2.0)) == as_root(Gaussian(2.0)) == Gaussian(2.0)
+def test_the_form_of_a_kinetics_is_chosen_from_its_values_and_others_are_their_own():
+    stiff, other, power = MonomialGamma(1.0, math.inf), MonomialGamma(2.0, order=2.0), MonomialGamma(1.5)
+    for own in (stiff, MonomialGamma(2.0, math.inf), other, power, Gaussian(), Quartic()):
+        assert specialise(own) is own
+    assert specialise(MonomialGamma(1.0, 5.0, mass=2.0)) == LinearMonomial(5.0, 2.0)
+    assert specialise(MonomialGamma(2.0, 5.0, mass=2.0)) == RootMonomial(5.0, 2.0)
 
 
-@numba.njit(error_model="numpy")
-def by_shape(kinetics, p):
-    if shape_of(kinetics) == 1:
-        return velocity(as_linear(kinetics), p)
-    if shape_of(kinetics) == 2:
-        return velocity(as_root(kinetics), p)
-    return velocity(kinetics, p)
-
-
-def test_compiled_code_can_choose_the_form_and_a_new_value_compiles_nothing():
-    values = [MonomialGamma(1.0), MonomialGamma(2.0), MonomialGamma(1.5), MonomialGamma(2.0, softening=math.inf)]
-    for k in [*values, Gaussian(2.0), Quartic()]:
-        assert by_shape(k, 0.7) == pytest.approx(float(velocity(k, 0.7)), rel=1e-13)
-    assert not JIT or len(by_shape.signatures) == 3
+def test_what_kernels_are_compiled_for_is_that_form():
+    forms = {1.0: LinearMonomial, 2.0: RootMonomial, 1.5: MonomialGamma, 3.0: MonomialGamma}
+    for a, form in forms.items():
+        for preset in (sg.SGMGT, sg.SGMGTD):
+            assert type(preset(0.01, a).dynamics(3).kinetics) is form
+            assert type(preset(0.01, a).kinetics) is MonomialGamma  # what the user sees
+    assert type(sg.SGMGTD(0.01, 1.0, softening=math.inf).dynamics(3).kinetics) is MonomialGamma
 
 
 def test_a_one_half_is_the_gaussian_of_half_the_mass():

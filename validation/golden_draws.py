@@ -36,6 +36,7 @@ PRESETS: dict[str, Callable[[Any], sg.Sampler]] = {
     "SGNHT, per chain": lambda h: sg.SGNHT(0.1 if h is None else h, per="chain"),
     "SGMGT, a = 1": lambda h: sg.SGMGT(0.1 if h is None else h, 1.0),
     "SGMGT-D, a = 1": lambda h: sg.SGMGTD(0.1 if h is None else h, 1.0),
+    "SGMGT-D, a = 1.5": lambda h: sg.SGMGTD(0.1 if h is None else h, 1.5),
     "SGMGT-D, a = 2": lambda h: sg.SGMGTD(0.1 if h is None else h, 2.0),
     "SGMGT-D, a = 1, fixed centre": lambda h: sg.SGMGTD(0.1 if h is None else h, 1.0, center="fixed"),
     "SGMGT-D, a = 1, Euler": lambda h: sg.SGMGTD(0.02 if h is None else h, 1.0, integrator=sg.integrators.Euler()),

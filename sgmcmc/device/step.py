@@ -15,13 +15,11 @@ from sgmcmc.device.noise import fill_step_noise
 from sgmcmc.dispatch import loop
 from sgmcmc.frames import Frame
 from sgmcmc.integrators import Dynamics, Moment, Noise, State
-from sgmcmc.kinetics import MonomialGamma, as_linear, as_root, shape_of
-from sgmcmc.kinetics.special_forms import GeneralMonomial
 from sgmcmc.letters import part
 from sgmcmc.thermostats import PerChain
 from sgmcmc.update import advance_block
 
-__all__ = ["advance_four", "advance_stretch", "is_device_array", "launch_step", "settled", "stretch", "uploaded"]
+__all__ = ["advance_four", "advance_stretch", "is_device_array", "launch_step", "stretch", "uploaded"]
 
 BLOCK = 128  # threads per block, if the device knows no better
 
@@ -29,15 +27,6 @@ BLOCK = 128  # threads per block, if the device knows no better
 def is_device_array(value: Any) -> bool:
     """Whether an array lives on a GPU."""
     return hasattr(value, "__cuda_array_interface__")
-
-
-def settled(dynamics: Dynamics) -> Dynamics:
-    """The dynamics with the special form that its kinetics has: on a GPU every form not taken costs registers."""
-    kinetics = dynamics.kinetics
-    if isinstance(kinetics, MonomialGamma):
-        form = (GeneralMonomial._make, as_linear, as_root)[shape_of(kinetics)]
-        return dynamics._replace(kinetics=form(kinetics))
-    return dynamics
 
 
 def uploaded(value: Any, upload: Any) -> Any:

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.device.step import settled, uploaded
+from sgmcmc.device.step import uploaded
 from sgmcmc.engines.cpu import Measured
 from sgmcmc.engines.crew import Chain, Job, Task, split
 from sgmcmc.engines.cuda_block import STRANDS, rows_at_once
 from sgmcmc.engines.cuda_loop import Chunk, Common, Room
 from sgmcmc.engines.parts import first_half
 from sgmcmc.integrators import State
-from sgmcmc.kinetics import MonomialGamma, shape_of
+from sgmcmc.kinetics import MonomialGamma
 from sgmcmc.minibatch import FullData, memory, row_buffer
 from sgmcmc.potentials import PythonPotential, scratch_size
 
@@ -48,7 +48,7 @@ def takes_a_block(model: Any, kinetics: Any, dtype: Any, dim: int, rows: int, ch
     monomial gamma kinetics other than a = 1 and 2 in double precision: with all that a block holds, registers would spill.
     """
     each = 32 if chains >= FILLING else 2
-    if isinstance(kinetics, MonomialGamma) and shape_of(kinetics) == 0 and np.dtype(dtype) == np.float64:
+    if isinstance(kinetics, MonomialGamma) and np.dtype(dtype) == np.float64:
         return False
     return int(rows_at_once(model)) > 0 and dim * rows >= each * STRANDS
 
@@ -85,7 +85,7 @@ class Fleet(Task):
 
     def _upload(self) -> None:
         job, up = self.job, self.kernels.upload
-        dynamics, g, dim = settled(job.dynamics), job.gradient, self.dim
+        dynamics, g, dim = job.dynamics, job.gradient, self.dim
         sizes = State(*(a.size for a in self.chains[0].state))
         rows, order = row_buffer(g.minibatch, g.n_rows), memory(g.minibatch, g.n_rows)
         scratch = int(scratch_size(job.model))

@@ -17,8 +17,6 @@ from sgmcmc.elementary import exp
 __all__ = [
     "acceptance",
     "arrival",
-    "as_linear",
-    "as_root",
     "bounded_inverse_mass",
     "curvature",
     "draw",
@@ -29,7 +27,7 @@ __all__ = [
     "halfway",
     "inverse_mass",
     "log_normaliser",
-    "shape_of",
+    "specialise",
     "velocity",
     "velocity_and_excess",
 ]
@@ -86,18 +84,11 @@ def acceptance(kinetics: Any, temperature: Any) -> Any:
 
 
 @open_function
-def shape_of(kinetics: Any) -> Any:
-    """Which special form serves this value of a kinetics: 1 `as_linear`, 2 `as_root`, 0 none but its own."""
+def specialise(kinetics: Any) -> Any:
+    """The form of a kinetics that kernels are compiled for, chosen from its values: another type with the same laws, or itself.
 
-
-@open_function
-def as_linear(kinetics: Any) -> Any:
-    """The special form of shape 1. A kinetics without one is its own, so that compiled code can ask any type."""
-
-
-@open_function
-def as_root(kinetics: Any) -> Any:
-    """The special form of shape 2. A kinetics without one is its own, so that compiled code can ask any type."""
+    Called in plain Python, once for a run, so that a kernel holds one form alone.
+    """
 
 
 @implements(fill_momenta)
@@ -160,17 +151,7 @@ def _(kinetics: Any, p: Any, rate_time: Any) -> Any:
     return arrival(p, rate_time, bounded_inverse_mass(kinetics, q))
 
 
-@implements(shape_of)
-def _(kinetics: Any) -> Any:
-    return 0
-
-
-@implements(as_linear)
-def _(kinetics: Any) -> Any:
-    return kinetics
-
-
-@implements(as_root)
+@implements(specialise)
 def _(kinetics: Any) -> Any:
     return kinetics
 

@@ -18,21 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.dispatch import implements, leaf, like, loop
+from sgmcmc.dispatch import implements, leaf, like
 from sgmcmc.elementary import exp, log, power, tanh
 from sgmcmc.floats import constants
 from sgmcmc.kinetics.functions import (
     acceptance,
-    as_linear,
-    as_root,
     draw,
     fill_momenta,
     fill_one_by_one,
     log_normaliser,
-    shape_of,
+    specialise,
 )
 from sgmcmc.kinetics.monomial_gamma import MonomialGamma, exponents, radial_energy
-from sgmcmc.kinetics.special_forms import GeneralMonomial, LinearMonomial, RootMonomial
+from sgmcmc.kinetics.special_forms import LinearMonomial, RootMonomial
 from sgmcmc.rng import MOMENTUM, log_gamma_attempt, log_gamma_variate, normal_pair, uniform, words
 
 __all__: list[str] = []
@@ -112,8 +110,9 @@ def _attempt(
     return p if log(uniform(w2, w3, s0)) < log_accept else constants(p).nan  # both rejections in one
 
 
-@leaf
-def _by_rejection(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> Any:
+@implements(draw, RootMonomial)
+@implements(draw, MonomialGamma)
+def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> Any:
     s0, slope = tangent(kinetics, temperature)
     energy0 = radial_energy(kinetics, s0)
     p, number = constants(s0).nan, 0
@@ -123,9 +122,10 @@ def _by_rejection(kinetics: Any, temperature: Any, stream: Any, step: Any, index
     return p
 
 
-@loop
-def _fill_by_rejection(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
-    """Three attempts for all, which vectorise; then one by one where all three were rejected, some 5 %."""
+@implements(fill_momenta, RootMonomial)
+@implements(fill_momenta, MonomialGamma)
+def _(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
+    # Three attempts for all, which vectorise; then one by one where all three were rejected, some 5 %.
     s0, slope = tangent(kinetics, temperature)
     energy0 = radial_energy(kinetics, s0)
     for i in range(p.size):
@@ -136,47 +136,11 @@ def _fill_by_rejection(kinetics: Any, temperature: Any, p: Any, stream: Any, ste
             p[i] = p[i] if p[i] == p[i] else again
     for i in range(p.size):
         if p[i] != p[i]:
-            p[i] = _by_rejection(kinetics, temperature, stream, step, first + i)
-
-
-@implements(fill_momenta, RootMonomial)
-def _(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
-    _fill_by_rejection(kinetics, temperature, p, stream, step, first)
-
-
-@implements(fill_momenta, MonomialGamma)
-def _(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any, first: Any) -> None:
-    shape = shape_of(kinetics)
-    if shape == 1:
-        fill_momenta(as_linear(kinetics), temperature, p, stream, step, first)
-    elif shape == 2:
-        fill_momenta(as_root(kinetics), temperature, p, stream, step, first)
-    else:
-        _fill_by_rejection(kinetics, temperature, p, stream, step, first)
+            p[i] = draw(kinetics, temperature, stream, step, first + i)
 
 
 for _form in (LinearMonomial, RootMonomial, MonomialGamma):
     implements(fill_momenta, _form, device=True)(fill_one_by_one)
-
-
-@implements(draw, RootMonomial)
-def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> Any:
-    return _by_rejection(kinetics, temperature, stream, step, index)
-
-
-@implements(draw, GeneralMonomial)
-def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> Any:
-    return _by_rejection(kinetics, temperature, stream, step, index)
-
-
-@implements(draw, MonomialGamma)
-def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> Any:
-    shape = shape_of(kinetics)
-    if shape == 1:
-        return draw(as_linear(kinetics), temperature, stream, step, index)
-    if shape == 2:
-        return draw(as_root(kinetics), temperature, stream, step, index)
-    return _by_rejection(kinetics, temperature, stream, step, index)
 
 
 @implements(log_normaliser, LinearMonomial)
@@ -194,13 +158,12 @@ def _(kinetics: Any, temperature: Any) -> Any:
 
 @implements(log_normaliser, MonomialGamma)
 def _(kinetics: Any, temperature: Any) -> Any:
-    a, m = kinetics.a, kinetics.mass
-    if shape_of(kinetics) == 1:
-        return log_normaliser(as_linear(kinetics), temperature)
+    a, m, form = kinetics.a, kinetics.mass, specialise(kinetics)
+    if isinstance(form, LinearMonomial):
+        return log_normaliser(form, temperature)
     if kinetics.softening == math.inf or kinetics.order == 0.0:
         return math.log(2.0) + a * math.log(m * temperature) + math.lgamma(a + 1.0)
     # 2 a m^a ∫ s^{a−1} exp(−K(s)/T) ds with s = e^y: the trapezium rule converges exponentially.
-    form = as_root(kinetics) if shape_of(kinetics) == 2 else kinetics
     s0, _slope = tangent(kinetics, temperature)
     y = math.log(s0) + np.arange(-40.0 / a, math.log(60.0 + 60.0 / a) + 1.0, 0.125)
     weights = [
@@ -217,7 +180,7 @@ def _(kinetics: Any, temperature: Any) -> Any:
 
 @implements(acceptance, MonomialGamma)
 def _(kinetics: Any, temperature: Any) -> Any:
-    if shape_of(kinetics) == 1:
+    if isinstance(specialise(kinetics), LinearMonomial):
         return 1.0
     a = kinetics.a
     s0, slope = (float(x) for x in tangent(kinetics, temperature))

@@ -1,7 +1,7 @@
 """Monomial gamma kinetics without powers: a = 1 with order 1, and a = 2 with order 3.
 
-They are the same functions as `MonomialGamma`'s for these values, several times faster. Array loops ask `shape_of` once
-and run on `as_linear` or `as_root`, so that the user sees one type and a new value never compiles anything.
+They are the same functions as `MonomialGamma`'s for these values, several times faster. `specialise` chooses them before a
+kernel is compiled: the user sees one type, a kernel holds one form.
 Notation as in `monomial_gamma`. Softenings are finite here: the stiff law keeps the general form.
 """
 
@@ -14,20 +14,17 @@ import numpy as np
 from sgmcmc.dispatch import implements, leaf, like
 from sgmcmc.elementary import asinh_of_ordinary, exp, exp_of_ordinary, expm1, expm1_of_ordinary, softplus, tanh
 from sgmcmc.kinetics.functions import (
-    as_linear,
-    as_root,
     curvature,
     energy,
     friction_flow,
     inverse_mass,
-    shape_of,
+    specialise,
     velocity,
     velocity_and_excess,
 )
 from sgmcmc.kinetics.monomial_gamma import TINY, MonomialGamma, exponents, radial_energy
 
 __all__ = [
-    "GeneralMonomial",
     "LinearMonomial",
     "RootMonomial",
     "asinh_flow",
@@ -55,44 +52,14 @@ class RootMonomial(NamedTuple):
     mass: float
 
 
-@implements(shape_of, MonomialGamma)
+@implements(specialise, MonomialGamma)
 def _(kinetics: Any) -> Any:
     finite = kinetics.softening < 1e30
-    linear = finite & (kinetics.a == 1.0) & (kinetics.order == 1.0)
-    root = finite & (kinetics.a == 2.0) & (kinetics.order == 3.0)
-    return 1 if linear else (2 if root else 0)
-
-
-class GeneralMonomial(MonomialGamma):
-    """A `MonomialGamma` of any other a and r, known to be one: its code holds no special form. For GPUs, where every form that
-    is not taken costs registers."""
-
-    __slots__ = ()
-
-
-@implements(shape_of, GeneralMonomial)
-def _(kinetics: Any) -> Any:
-    return 0
-
-
-@implements(as_linear, GeneralMonomial)
-def _(kinetics: Any) -> Any:
+    if finite and kinetics.a == 1.0 and kinetics.order == 1.0:
+        return LinearMonomial(kinetics.softening, kinetics.mass)
+    if finite and kinetics.a == 2.0 and kinetics.order == 3.0:
+        return RootMonomial(kinetics.softening, kinetics.mass)
     return kinetics
-
-
-@implements(as_root, GeneralMonomial)
-def _(kinetics: Any) -> Any:
-    return kinetics
-
-
-@implements(as_linear, MonomialGamma)
-def _(kinetics: Any) -> Any:
-    return LinearMonomial(kinetics.softening, kinetics.mass)
-
-
-@implements(as_root, MonomialGamma)
-def _(kinetics: Any) -> Any:
-    return RootMonomial(kinetics.softening, kinetics.mass)
 
 
 @leaf

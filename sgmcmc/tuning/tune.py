@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
-from sgmcmc.kinetics import MonomialGamma, shape_of
+from sgmcmc.kinetics import MonomialGamma, RootMonomial, specialise
 from sgmcmc.potentials import PythonPotential, dim_of, rows_of
 from sgmcmc.runs.door import as_seed
 from sgmcmc.samplers import Sampler
@@ -50,7 +50,8 @@ UNITS = RACE + LOOKS * CHECK.cost
 WARMUP, WARMUP_OF_CHECK = 0.2, 1 / 3  # of a chain
 DRAWS, FEWEST, ROOM = 10_000, 1000, 1 << 22  # of a chain, and numbers of all: with few, all mix equally well
 USUAL = 32  # rows
-PER_STEP, PER_COORDINATE = 900.0, {1: 40.0, 2: 64.0, 0: 640.0}  # by the form of the kinetics; 0 is that with powers
+PER_STEP, PER_COORDINATE = 900.0, 40.0
+OF_FORM = {RootMonomial: 64.0, MonomialGamma: 640.0}  # per coordinate, in place of that: with roots, and with powers
 
 
 def tune(
@@ -130,9 +131,8 @@ def cost_of_step(sampler: Sampler | None, model: Any, rows: int) -> float:
     """
     if isinstance(model, PythonPotential):
         return 1.0 + rows
-    kinetics = None if sampler is None else sampler.kinetics
-    form = int(shape_of(kinetics)) if isinstance(kinetics, MonomialGamma) else 1
-    return PER_COORDINATE[form] + PER_STEP / dim_of(model) + rows
+    each = PER_COORDINATE if sampler is None else OF_FORM.get(type(specialise(sampler.kinetics)), PER_COORDINATE)
+    return each + PER_STEP / dim_of(model) + rows
 
 
 def _space(space: Any) -> dict[str, Any]:
