@@ -1,7 +1,4 @@
-"""When a wheel is made, the commonest kernels are compiled into it, for this processor: see sgmcmc/ready.py.
-
-SGMCMC_READY=0 leaves them out, and so does an editable installation. A wheel without them works the same; first runs compile.
-"""
+"""A wheel is pure Python, unless SGMCMC_READY=1 asks for the commonest kernels in it (sgmcmc/compiler/ahead.py)."""
 
 import os
 import shutil
@@ -13,14 +10,21 @@ from pathlib import Path
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
+def is_wanted():
+    return os.environ.get("SGMCMC_READY", "0") == "1"
+
+
 class CustomBuildHook(BuildHookInterface):
     folder = None
 
+    def dependencies(self):
+        return ["numba>=0.61", "scipy>=1.13", "tqdm>=4.66"] if is_wanted() else []
+
     def initialize(self, version, build_data):
-        if version == "editable" or os.environ.get("SGMCMC_READY") == "0":
+        if version == "editable" or not is_wanted():
             return
         self.folder = tempfile.mkdtemp()
-        command = [sys.executable, "-m", "sgmcmc.ready", self.folder]
+        command = [sys.executable, "-m", "sgmcmc.compiler.ahead", self.folder]
         done = subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             self.app.display_warning(f"no kernels are compiled in advance: {done.stderr.strip().splitlines()[-1:]}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sgmcmc.adapters import constrained, from_jax, from_torch
     from sgmcmc.checks import DivergenceError, RunWarning
     from sgmcmc.chunks import Chunks
-    from sgmcmc.dispatch import implements
+    from sgmcmc.compiler.open_functions import implements
     from sgmcmc.moments import Moments
     from sgmcmc.potentials import Potential, check_gradient
     from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT

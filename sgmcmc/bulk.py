@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sgmcmc.dispatch import LOOP, implements, loop, open_function
+from sgmcmc.compiler.intrinsics import ROOM, room
+from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
 from sgmcmc.normals import normal_pair
 from sgmcmc.philox import Lanes, Stream, words
-from sgmcmc.stack import ROOM, room
 
 __all__ = ["fill_normals", "fill_single_normals"]
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
-from sgmcmc.commands import bench, compare, demo, info, reproduce, validate
+from sgmcmc.commands import bench, compare, compile, demo, info, reproduce, validate
 from sgmcmc.commands.arguments import Run
 
 __all__ = ["main"]
@@ -46,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
 _COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], Run], str]] = {
     "info": (info.declare, "show versions, processor, instruction sets and the place of the kernel cache"),
     "demo": (demo.declare, "sample a potential with five wells by five samplers and draw what they found"),
+    "compile": (compile.declare, "compile the presets before they are needed, or remove what is kept"),
     "compare": (compare.declare, "run samplers with the same budget, and write what their draws are worth"),
     "reproduce": (reproduce.declare, "run an experiment of the paper, from tuning to tables and pictures"),
     "validate": (validate.declare, "prove that the samplers draw from the right law, and write a report"),

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.dispatch import implements, leaf, like, open_function
+from sgmcmc.compiler.open_functions import implements, leaf, like, open_function
 from sgmcmc.floats import (
     constants,
     cos_tail,

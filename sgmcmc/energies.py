@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
-from sgmcmc.kernels import kernel
+from sgmcmc.compiler.kernels import kernel
 from sgmcmc.potentials import Potential, add_energy, dim_of, energy_of, prior_of, rows_of
 from sgmcmc.priors import energy as prior_energy
 

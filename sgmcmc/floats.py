@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sgmcmc.dispatch import implements, open_function
+from sgmcmc.compiler.open_functions import implements, open_function
 
 __all__ = [
     "constants",

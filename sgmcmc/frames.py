@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.dispatch import implements, like, loop
+from sgmcmc.compiler.open_functions import implements, like, loop
 from sgmcmc.integrators import Noise
 from sgmcmc.letters import at, learn_variance, part
 from sgmcmc.thermostats import put_in

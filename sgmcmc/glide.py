@@ -8,7 +8,7 @@ it that depends on neighbours: a chain has the same bits alone and in a pack, an
 
 from __future__ import annotations
 
-from sgmcmc.dispatch import LOOP, implements, leaf, like, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, leaf, like, open_function
 from sgmcmc.kinetics import LinearMonomial, end_of_flow, second_flow, sinh_flow, velocity_after_flow
 from sgmcmc.letters import at
 from sgmcmc.thermostats import (

@@ -18,7 +18,7 @@ import math
 from typing import Any, NamedTuple
 
 import sgmcmc.thermostats as thermostats
-from sgmcmc.dispatch import LOOP, implements, leaf, like, loop, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, leaf, like, loop, open_function
 from sgmcmc.glide import glide, glides
 from sgmcmc.kinetics import Overdamped, velocity_and_excess
 from sgmcmc.letters import (

@@ -16,11 +16,11 @@ from typing import Any
 __all__ = ["with_late_interrupts"]
 
 
-def with_late_interrupts(compile_for: Callable[..., Any], dispatcher: Any) -> Callable[..., Any]:
-    """A dispatcher's `compile` that raises what was pressed during code generation at its end."""
+def with_late_interrupts(compile_for: Callable[..., Any], engine: Callable[[], Any]) -> Callable[..., Any]:
+    """A dispatcher's `compile` that raises what was pressed while the engine generated code at its end."""
 
     def wrapped(sig: Any) -> Any:
-        with _late(dispatcher.targetctx.codegen()._engine):
+        with _late(engine()):
             return compile_for(sig)
 
     return wrapped

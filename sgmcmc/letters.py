@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sgmcmc.dispatch import LOOP, implements, like, loop, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, like, loop, open_function
 from sgmcmc.elementary import expm1
 from sgmcmc.kinetics import (
     Gaussian,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
-from sgmcmc.dispatch import LOOP, implements, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, open_function
 from sgmcmc.rng import MINIBATCH, fill_integers, fill_integers_of_steps, integer_below
 
 __all__ = [

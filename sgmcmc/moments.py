@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sgmcmc.dispatch import LOOP, implements, leaf, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, leaf, open_function
 
 __all__ = ["Moments", "NoMoments", "Running", "accumulate", "welford"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.dispatch import implements, leaf, open_function
+from sgmcmc.compiler.open_functions import implements, leaf, open_function
 from sgmcmc.elementary import log_of_ordinary, sin_cos_eighth
 from sgmcmc.philox import words
 

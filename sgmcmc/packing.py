@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.dispatch import implements, like
+from sgmcmc.compiler.open_functions import implements, like
 from sgmcmc.frames import Frame
 from sgmcmc.glide import glide, glided, learn_from_sinh
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, SymmetricSplitting

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgmcmc import checks
-from sgmcmc.dispatch import implements, leaf, open_function
+from sgmcmc.compiler.open_functions import implements, leaf, open_function
 
 __all__ = [
     "GRADIENT_NOISE",

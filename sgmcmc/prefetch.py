@@ -6,42 +6,14 @@ their way at once, but only if somebody names them in time.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core.extending import _Intrinsic
 
-from sgmcmc.dispatch import implements, loop, open_function
+from sgmcmc.compiler.intrinsics import fetch
+from sgmcmc.compiler.open_functions import implements, loop, open_function
 
 __all__ = ["fetch", "fetch_row"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
-
-class _Fetch(_Intrinsic):  # type: ignore[misc]
-    def __call__(self, x: Any, j: int) -> None:  # type: ignore[override]
-        pass
-
-
-def _typed(_context: Any, x: Any, j: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), byte)
-        function = builder.module.declare_intrinsic(
-            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte] + 3 * [number])
-        )
-        # To be read, into the second-level cache: the first one is full of the rows that are being worked on.
-        builder.call(function, [place, number(0), number(2), number(1)])
-        return context.get_dummy_value()
-
-    return types.void(x, types.int64), generate
-
-
-fetch = _Fetch("fetch", _typed)  # fetch(x, j): the line of memory with x[j]
-fetch._register()
 
 
 @open_function

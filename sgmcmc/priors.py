@@ -18,7 +18,7 @@ import math
 from typing import Any, NamedTuple, Self
 
 from sgmcmc.checks import number, show
-from sgmcmc.dispatch import implements, open_function
+from sgmcmc.compiler.open_functions import implements, open_function
 from sgmcmc.elementary import exp, log
 
 __all__ = ["Flat", "Gaussian", "Laplace", "LogGamma", "energy", "require_prior", "slope"]

@@ -16,6 +16,7 @@ from sgmcmc import checks
 from sgmcmc.bias.again import Again
 from sgmcmc.bias.health import warn_of
 from sgmcmc.bias.runaway import falls_for_ever
+from sgmcmc.compiler import waiting
 from sgmcmc.engines import crew
 from sgmcmc.minibatch import Blocks
 from sgmcmc.runs.checkpoint import load
@@ -33,6 +34,7 @@ from sgmcmc.trace import Trace
 __all__ = ["sample"]
 
 
+@waiting.speaks
 def sample(
     model: Any,
     sampler: Sampler,

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from sgmcmc.compiler.kernels import kernel
 from sgmcmc.frames import Frame
 from sgmcmc.integrators import Dynamics
-from sgmcmc.kernels import kernel
 from sgmcmc.moments import accumulate
 from sgmcmc.thermostats import PerChain
 from sgmcmc.threads import share

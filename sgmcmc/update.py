@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.dispatch import LOOP, implements, like, loop, open_function
+from sgmcmc.compiler.kernels import kernel
+from sgmcmc.compiler.open_functions import LOOP, implements, like, loop, open_function
 from sgmcmc.frames import Frame, NoiseInFrame, add_product, in_frame, turn
 from sgmcmc.integrators import Dynamics, Moment, Noise, State, advance, is_turn
-from sgmcmc.kernels import kernel
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.letters import part, resample_momentum
 from sgmcmc.moments import accumulate

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.dispatch import implements, leaf, loop, open_function
+from sgmcmc.compiler.intrinsics import ROOM, room
+from sgmcmc.compiler.open_functions import implements, leaf, loop, open_function
 from sgmcmc.elementary import log, log1p
 from sgmcmc.floats import constants
 from sgmcmc.normals import normal_pair, uniform, unit
 from sgmcmc.philox import words
-from sgmcmc.stack import ROOM, room
 
 __all__ = ["fill_integers", "fill_integers_of_steps", "integer_below", "log_gamma_attempt", "log_gamma_variate"]
 

@@ -21,7 +21,7 @@ from cuda_compiling import CaughtError, PtxDevice, prepare
 from ptx_cpu import Module
 
 import sgmcmc as sg
-from sgmcmc import kernels
+from sgmcmc.compiler import fingerprints
 from sgmcmc.dispatch import implements
 from sgmcmc.kinetics import curvature, energy, velocity
 
@@ -101,7 +101,7 @@ def main() -> None:
     from sgmcmc.device.update_kernel import update_kernel
 
     if sys.argv[2] == "blind":
-        kernels.implementations_fingerprint = lambda cls: b""
+        fingerprints.implementations_fingerprint = lambda cls: b""
     elif sys.argv[2] == "broken":
         update_kernel._cache._impl.reduce = fail
     arguments = arguments_of_a_step()

@@ -81,7 +81,7 @@ def test_a_gradient_that_is_no_sum_over_its_rows_is_refused(function, remedy):
     assert str(caught.value).endswith(remedy)
     model = sg.Potential(function, dim=3, data=(X, Y), additive=False)
     assert pickle.loads(pickle.dumps(model)).n_rows == 100
-    if not isinstance(function, numba.core.dispatcher.Dispatcher):
+    if not numba.extending.is_jitted(function):
         sg.Potential(function, dim=3, data=(X[:1], Y[:1]))  # of one row nothing can be told
 
 

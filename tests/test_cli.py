@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numba
 import numpy as np
 import pytest
 
 import sgmcmc as sg
 from sgmcmc import cli
 from sgmcmc.commands import demo, info
+from sgmcmc.compiler import store
 from sgmcmc.trace import Trace
 
 COMMANDS = ["info", "demo", "compare", "reproduce", "validate", "bench"]
@@ -81,16 +83,16 @@ def test_info_tells_what_a_bug_report_needs(capsys):
 
 
 def test_info_survives_a_machine_that_hides_its_name_and_its_disk(monkeypatch):
-    from numba.core import caching
-
-    def nowhere(*arguments):
-        raise RuntimeError("no locator available")
-
     class Hidden:
         def __init__(self, path):
             raise FileNotFoundError(path)
 
-    monkeypatch.setattr(caching, "FunctionCache", nowhere)
+    def nobody():
+        raise RuntimeError("could not determine home directory")
+
+    monkeypatch.setattr(store.Path, "home", nobody)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(info, "Path", Hidden)
     monkeypatch.setattr(info.platform, "processor", lambda: "")
     facts = dict(info._facts())

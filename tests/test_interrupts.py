@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -81,9 +80,8 @@ def test_all_presses_together_are_one_interrupt_raised_after_the_outermost_kerne
             order.append("generated")
 
     engine = Engine()
-    dispatcher = SimpleNamespace(targetctx=SimpleNamespace(codegen=lambda: SimpleNamespace(_engine=engine)))
-    inner = with_late_interrupts(lambda sig: engine.finalize_object() or order.append("inner"), dispatcher)
-    outer = with_late_interrupts(lambda sig: inner(sig) or order.append("outer"), dispatcher)
+    inner = with_late_interrupts(lambda sig: engine.finalize_object() or order.append("inner"), lambda: engine)
+    outer = with_late_interrupts(lambda sig: inner(sig) or order.append("outer"), lambda: engine)
     try:
         with pytest.raises(KeyboardInterrupt):
             outer(None)
@@ -102,12 +100,11 @@ def test_a_thread_that_compiles_at_the_same_time_generates_code_as_ever():
             self.threads.append(threading.current_thread().name)
 
     engine = Engine()
-    dispatcher = SimpleNamespace(targetctx=SimpleNamespace(codegen=lambda: SimpleNamespace(_engine=engine)))
 
     def compile_for(sig):
         thread = threading.Thread(target=engine.finalize_object, name="other")
         thread.start()
         thread.join()
 
-    with_late_interrupts(compile_for, dispatcher)(None)
+    with_late_interrupts(compile_for, lambda: engine)(None)
     assert engine.threads == ["other"]

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
+import pkgutil
+import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+from numba.extending import is_jitted
 
-from sgmcmc import kernels
-from sgmcmc.kernels import fingerprint
+import sgmcmc
+from sgmcmc.compiler import fingerprints
+from sgmcmc.compiler.fingerprints import fingerprint
+from sgmcmc.compiler.intrinsics import Intrinsic
+from sgmcmc.dispatch import open_functions
 
 PARTS = """
 from typing import NamedTuple
@@ -81,10 +90,89 @@ def test_a_second_process_finds_the_kernel_and_an_edited_leaf_is_never_run_stale
     assert run(project) == (18.0, 1)
 
 
+def test_an_edited_kernel_outside_of_the_package_is_never_run_stale(project):
+    assert run(project) == (30.0, 0)
+    kernel = project / "kernels_of_mine.py"
+    kernel.write_text(kernel.read_text().replace("return change(rule, x)", "return change(rule, x) + 1.0"))
+    assert run(project) == (31.0, 0)
+    assert run(project) == (31.0, 1)
+
+
+def all_modules():
+    """Every module of the package that can be imported here."""
+    skipped = ("sgmcmc.__main__", "sgmcmc.device", "sgmcmc.engines.cuda", "sgmcmc.bench", "sgmcmc.adapters")
+    for info in pkgutil.walk_packages(sgmcmc.__path__, "sgmcmc."):
+        if not info.name.startswith(skipped):
+            yield importlib.import_module(info.name)
+
+
+def test_every_file_that_a_compiled_function_comes_from_is_in_the_key(tmp_path, monkeypatch):
+    """By the functions themselves: implementations, leaves and loops, kernels, intrinsics; and what compiles them."""
+    modules = list(all_modules())
+    found = {
+        f.__code__.co_filename
+        for o in open_functions()
+        for f in (*o.implementations.values(), *o.device_forms.values())
+    }
+    for module in modules:
+        for value in vars(module).values():
+            inside = value.py_func if is_jitted(value) else value.plain if isinstance(value, Intrinsic) else None
+            found |= set() if inside is None else {inside.__code__.co_filename}
+    found |= {str(path) for path in (fingerprints.ROOT / Path("compiler")).glob("*.py")}
+    files = {os.path.relpath(file, fingerprints.ROOT) for file in found if file.startswith(fingerprints.ROOT)}
+    assert len(files) > 40
+    copy = tmp_path / "sgmcmc"
+    shutil.copytree(fingerprints.ROOT, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(fingerprints, "ROOT", str(copy))
+    before = fingerprints.package_fingerprint()
+    for file in sorted(files):
+        content = (copy / file).read_bytes()
+        (copy / file).write_bytes(content + b"\n")
+        assert fingerprints.package_fingerprint() != before, file
+        (copy / file).write_bytes(content)
+    assert fingerprints.package_fingerprint() == before
+    (copy / "plots" / "new.py").write_text("")  # the control: what compiles nothing does not count
+    assert fingerprints.package_fingerprint() == before
+
+
+SAME_NAME = """
+import numba, numpy as np, sys, sgmcmc as sg
+from sgmcmc.engines.cpu import run_chunk
+
+def sampled(factor):
+    @numba.njit
+    def grad(theta):
+        return factor * theta
+    model = sg.Potential(grad, dim=2)
+    options = {"warmup": 0, "chains": 1, "seed": 1, "progress": False, "warn": False}
+    return sg.sample(model, sg.SGLD(0.1), 50, init=np.ones(2), **options).draws.sum()
+
+print([float(sampled(float(word))) for word in sys.argv[1:]], sum(run_chunk.stats.cache_misses.values()))
+"""
+
+
+def sums(folder, *factors):
+    """What a process finds with gradients of one name and other content, and how many kernels it compiled."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-c", SAME_NAME, *factors]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    values, _, misses = done.stdout.strip().rpartition(" ")
+    return json.loads(values), int(misses)
+
+
+def test_functions_of_one_name_that_two_processes_have_kept_stay_apart_in_a_third(tmp_path):
+    """Numba numbers what it compiles from 1 in every process, and code is found by that name (numba#10486)."""
+    (one, _), (two, _) = sums(tmp_path, "1.0"), sums(tmp_path, "3.0")
+    assert one != two
+    assert sums(tmp_path, "1.0", "3.0") == ([*one, *two], 0)
+    assert sums(tmp_path, "3.0", "1.0") == ([*two, *one], 0)
+
+
 def test_sources_that_are_edited_while_a_process_runs_are_not_taken_for_the_loaded_ones(monkeypatch):
-    assert kernels._loaded_sources() == kernels._loaded_sources() == kernels.package_fingerprint()
-    monkeypatch.setattr(kernels, "_AT_IMPORT", b"another version")
-    assert kernels._loaded_sources() != kernels._loaded_sources()
+    assert fingerprints._loaded_sources() == fingerprints._loaded_sources() == fingerprints.package_fingerprint()
+    monkeypatch.setattr(fingerprints, "_AT_IMPORT", b"another version")
+    assert fingerprints._loaded_sources() != fingerprints._loaded_sources()
 
 
 def make(constant, inner):
@@ -106,45 +194,6 @@ def test_a_fingerprint_sees_closures_and_the_functions_behind_them():
     assert fingerprint(make(1, square)) == fingerprint(make(1, square))
     assert fingerprint(make(1, square)) != fingerprint(make(2, square))
     assert fingerprint(make(1, square)) != fingerprint(make(1, cube))
-
-
-def saved_at_once(cache_class, folder):
-    """What two processes find that save at the same time: each has read the index before the other writes, the data of the
-    first comes last."""
-    one, two = (cache_class(str(folder), "kernel-1.py3", "stamp") for _ in range(2))
-    late = []
-    one._save_data = lambda name, data: late.append((name, data))
-    seen = one._load_index()
-    two._load_index = lambda: dict(seen)
-    one.save("a" * 64, "code of a")
-    two.save("b" * 64, "code of b")
-    cache_class._save_data(one, *late[0])
-    third = cache_class(str(folder), "kernel-1.py3", "stamp")
-    return third.load("a" * 64), third.load("b" * 64)
-
-
-def test_processes_that_save_at_once_do_not_get_each_others_code(tmp_path):
-    from numba.core.caching import IndexDataCacheFile
-
-    from sgmcmc.kernels import FilePerKey
-
-    (tmp_path / "ours").mkdir()
-    (tmp_path / "numbered").mkdir()
-    assert saved_at_once(FilePerKey, tmp_path / "ours") == ("code of a", "code of b")
-    assert (
-        saved_at_once(IndexDataCacheFile, tmp_path / "numbered")[1] == "code of a"
-    )  # the negative control: Numba's own
-
-
-def test_a_flushed_cache_is_empty(tmp_path):
-    from sgmcmc.kernels import FilePerKey
-
-    cache = FilePerKey(str(tmp_path), "kernel-1.py3", "stamp")
-    assert cache.load("a" * 64) is None
-    cache.save("a" * 64, 1)
-    assert cache.load("a" * 64) == 1
-    cache.flush()
-    assert cache.load("a" * 64) is None
 
 
 OF_THE_SCRIPT = """

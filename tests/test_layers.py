@@ -10,11 +10,11 @@ import sgmcmc
 ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
-    {"interrupts", "lowering", "remembering"},
-    {"checks", "lazy", "linking", "loading", "names", "signals", "stack", "threads"},
+    {"interrupts"},
+    {"checks", "lazy", "names", "threads"},
     {"archive", "chunks", "datasets", "parameters", "transforms"},
-    {"dispatch"},
-    {"kernels", "floats", "moments", "philox", "prefetch"},
+    {"compiler"},
+    {"dispatch", "kernels", "floats", "moments", "philox", "prefetch"},
     {"elementary"},
     {"normals"},
     {"bulk", "variates"},
@@ -38,7 +38,7 @@ LAYERS = [
     {"adapters", "joining", "runs", "shards"},
     {"sampling"},
     {"__init__"},
-    {"ready", "testing"},
+    {"testing"},
     {"comparison", "tuning"},
     {"estimators"},
     {"experiments"},

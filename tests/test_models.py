@@ -537,7 +537,7 @@ def test_large_data_are_not_copied_to_fill_vectors():
 
 
 def test_room_on_the_stack_is_an_array_in_python_too():
-    from sgmcmc.stack import ROOM, room
+    from sgmcmc.compiler.intrinsics import ROOM, room
 
     for kind in (np.float32, np.float64):
         assert room(kind(1.0)).dtype == kind

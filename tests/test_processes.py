@@ -61,12 +61,12 @@ def test_two_processes_that_compile_at_once_into_an_empty_folder_are_both_right(
 
 READ_ONLY = """
 import errno
-from numba.core import caching
+from sgmcmc.compiler import store
 
-def refuse(self):
+def refuse():
     raise OSError(errno.EROFS, "Read-only file system")
 
-caching._CacheLocator.ensure_cache_path = refuse  # what Numba asks of every folder; root may write anywhere
+store._own_folder = refuse  # root may write anywhere
 """
 
 
@@ -93,9 +93,9 @@ def test_a_cache_folder_that_is_a_file_or_vanishes_does_no_harm(tmp_path):
     assert answer == digest()
     assert len(told.strip().splitlines()) <= 1
     body = """
-    from numba.core import caching
-    def refuse(self): raise OSError(28, "No space left on device")
-    caching._CacheLocator.ensure_cache_path = refuse  # after the import: the folder was good, and is full
+    from sgmcmc.compiler import store
+    def refuse(content, key): raise OSError(28, "No space left on device")
+    store.sealed = refuse  # the folder is good, and full
     print(digest())
     """
     answer, told = finish(start(body, NUMBA_CACHE_DIR=str(tmp_path / "full")))

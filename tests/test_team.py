@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
+from sgmcmc.compiler.intrinsics import give_signal, read_signal, yield_address
 from sgmcmc.engines import cpu, crew, parts, team
 from sgmcmc.kernels import kernel
 from sgmcmc.potentials import add_gradient, estimate
-from sgmcmc.signals import give_signal, read_signal, yield_address
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3000, 40))

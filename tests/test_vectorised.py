@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 
-import numba
 import numpy as np
 import pytest
 from llvmlite import binding
 
 import sgmcmc as sg
-from sgmcmc.dispatch import LOOP
+from sgmcmc.compiler import numba_bridge
+from sgmcmc.compiler.kernels import OPTIONS
 from sgmcmc.glide import glide
 from sgmcmc.integrators import Moment
 from sgmcmc.letters import begin_diffusion, drift_compensated, end_diffusion, kick, rub, swing
-from sgmcmc.linking import KernelCompiler
 from sgmcmc.thermostats import Center, learn
 
 pytestmark = pytest.mark.skipif(
@@ -24,8 +23,22 @@ DIM = 512
 LINEAR, ROOT, GAUSSIAN = sg.SGMGTD(0.01, a=1.0), sg.SGMGTD(0.01, a=2.0), sg.SGNHT(0.01)
 
 
-# Compiled as a kernel is, but not cached: of code that comes from the disk Numba cannot show the assembly.
-compiled = numba.njit(nogil=True, error_model="numpy", fastmath=set(LOOP), pipeline_class=KernelCompiler)
+class Nowhere:
+    """Nothing is kept: of code that comes from the disk Numba cannot show the assembly."""
+
+    def key_of(self, *_types):
+        return ""
+
+    def load(self, _key):
+        return None
+
+    def save(self, _key, _data):
+        pass
+
+
+def compiled(function):
+    """As a kernel is."""
+    return numba_bridge.kernel(function, OPTIONS, Nowhere(), lambda compile_for, _engine: compile_for)
 
 
 def rub_only(dynamics, kinetics, state, normals, h):

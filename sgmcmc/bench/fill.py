@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sgmcmc.kernels import kernel
+from sgmcmc.compiler.kernels import kernel
 from sgmcmc.rng import USER, fill_normals
 
 __all__ = ["fill"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import stat
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -19,8 +20,8 @@ examples:
   sgmcmc info                 for a bug report, or to see whether a GPU is found
   sgmcmc info > machine.txt   to compare two machines
 
-The line `kernel cache` says where compiled samplers are kept; NUMBA_CACHE_DIR puts them elsewhere. `ready kernels` were
-compiled when the package was installed: presets on logistic regression, and those of the demo.
+The line `kernel cache` says where compiled samplers are kept, and whose the folder is; NUMBA_CACHE_DIR puts them elsewhere.
+`ready kernels` came with the wheel. `numba by` says whether Numba's insides are used or, some five times slower, its public API.
 """
 
 
@@ -45,7 +46,8 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "threads", f"{numba.config.NUMBA_NUM_THREADS} by default"
     yield "simd", _simd(llvm.get_host_cpu_features())
     yield "jit", "off (NUMBA_DISABLE_JIT is set)" if numba.config.DISABLE_JIT else "on"
-    yield "kernel cache", _cache_path()
+    yield "numba by", _numba_by()
+    yield "kernel cache", _cache()
     yield "ready kernels", _ready()
     from sgmcmc.engines.cuda_state import find_state
 
@@ -73,18 +75,30 @@ def _simd(features: dict[str, bool]) -> str:
 
 def _ready() -> str:
     """What came with the installation; whether it fits is seen when it is looked for."""
-    from sgmcmc.kernels import INSTALLED
+    from sgmcmc.compiler.store import INSTALLED
 
     count = len(list(INSTALLED.glob("*.nbc")))
-    return f"{count} in {INSTALLED}" if count else "none: this is a working copy, or was installed with SGMCMC_READY=0"
+    return f"{count} in {INSTALLED}" if count else "none: a wheel has them if it was built with SGMCMC_READY=1"
 
 
-def _cache_path() -> str:
-    from numba.core.caching import FunctionCache
-
-    from sgmcmc import checks
+def _cache() -> str:
+    """Where kernels are kept, how many, whose the folder is and who may write to it."""
+    from sgmcmc.compiler.store import folder, state_of
 
     try:
-        return str(FunctionCache(checks.number).cache_path)
-    except RuntimeError:  # neither the package nor the user's cache directory can be written
-        return "none: no writable directory; set NUMBA_CACHE_DIR"
+        path = folder()
+        status = path.lstat()
+    except FileNotFoundError:
+        return f"{path} (not there yet)"
+    except (OSError, RuntimeError) as error:
+        return f"none ({error}); set NUMBA_CACHE_DIR to a folder that can be written to"
+    count, reason = len(list(path.glob("*.nbc"))), state_of(status)
+    trust = "" if reason is None else f"; NOT TRUSTED, {reason}"
+    return f"{path} ({count} kernels; owner {status.st_uid}, mode {stat.S_IMODE(status.st_mode):o}{trust})"
+
+
+def _numba_by() -> str:
+    from sgmcmc.compiler.backend import plain_because
+
+    reason = plain_because()
+    return "its insides (fast compilation)" if reason is None else f"its public API alone: {reason}"

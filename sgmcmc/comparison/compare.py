@@ -17,6 +17,7 @@ from sgmcmc.comparison.metrics import Judge, choose_metrics
 from sgmcmc.comparison.modes import read_modes
 from sgmcmc.comparison.reference import read_reference
 from sgmcmc.comparison.runs import Outcome, Setting, Task, rehearse
+from sgmcmc.compiler import waiting
 from sgmcmc.potentials import dim_of
 from sgmcmc.samplers import Sampler
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["compare", "read_seeds"]
 
 
+@waiting.speaks
 def compare(
     samplers: Mapping[str, Sampler],
     model: Any,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sgmcmc.dispatch import loop
+from sgmcmc.compiler.open_functions import loop
 from sgmcmc.integrators import is_turn
 from sgmcmc.normals import four_normals
 from sgmcmc.rng import NOISE_P, NOISE_THETA, NOISE_XI

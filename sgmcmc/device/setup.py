@@ -1,6 +1,6 @@
 """CUDA at hand: what Numba lacks on its CUDA target, memory, and launches.
 
-Imported only when a GPU (or its simulator) is about to be used. Open functions reach the GPU as they are: `sgmcmc.dispatch`
+Imported only when a GPU (or its simulator) is about to be used. Open functions reach the GPU as they are: `sgmcmc.compiler`
 compiles them for whoever asks. In the simulator device memory is NumPy's, which tuples can hold.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from numba import cuda, types
 from numba.extending import overload
 
-from sgmcmc.dispatch import simulate_device
+from sgmcmc.compiler.open_functions import simulate_device
 
 __all__ = [
     "adopt",

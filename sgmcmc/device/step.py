@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from sgmcmc.compiler.open_functions import loop
 from sgmcmc.device.noise import fill_step_noise
-from sgmcmc.dispatch import loop
 from sgmcmc.frames import Frame
 from sgmcmc.integrators import Dynamics, Moment, Noise, State
 from sgmcmc.letters import part

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from sgmcmc.dispatch import LOOP, implements, loop, open_function
+from sgmcmc.compiler.kernels import kernel
+from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
 from sgmcmc.engines.parts import estimate_by, estimate_in_halves
 from sgmcmc.engines.pieces import move_by
 from sgmcmc.engines.ways import copy
-from sgmcmc.kernels import kernel
 from sgmcmc.letters import learn_variance
 from sgmcmc.minibatch import choose, coming
 from sgmcmc.potentials import expect

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numba.core import config
+from numba import config
 from numpy.typing import NDArray
 
 from sgmcmc.checks import any_mapped

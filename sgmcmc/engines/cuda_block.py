@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from sgmcmc.compiler.open_functions import LOOP, implements, leaf, like, loop, open_function
 from sgmcmc.device.step import advance_stretch, stretch
-from sgmcmc.dispatch import LOOP, implements, leaf, like, loop, open_function
 from sgmcmc.engines.cuda_loop import compensated, disturb, rows_column
 from sgmcmc.engines.cuda_measure import compare_strand, learn_strand
 from sgmcmc.engines.watch import ORIGIN

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from sgmcmc.dispatch import LOOP, implements, loop, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
 from sgmcmc.engines.cpu import Measured, Unmeasured, put_sample
 from sgmcmc.engines.parts import contrast
 from sgmcmc.letters import part

@@ -74,8 +74,9 @@ def _implementation() -> str:
 
 
 def _of_driver(cuda: Any, whose: str) -> CudaState:
-    from numba.cuda.cudadrv.driver import driver
+    from sgmcmc.compiler.backend import cuda_driver
 
+    driver = cuda_driver()
     if not driver.is_available:
         error = driver.initialization_error
         return CudaState(NO_DRIVER, "no driver library" if error is None else _one_line(error), whose)

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.dispatch import loop
+from sgmcmc.compiler.kernels import kernel
+from sgmcmc.compiler.open_functions import loop
 from sgmcmc.engines import crew
 from sgmcmc.engines.crew import Chain, Job, Task
 from sgmcmc.engines.herd import Herded, herd_of
 from sgmcmc.engines.watch import MEASURED, ORIGIN
 from sgmcmc.engines.ways import copy, is_finite
 from sgmcmc.integrators import Noise, State
-from sgmcmc.kernels import kernel
 from sgmcmc.packing import packable, packed
 from sgmcmc.potentials import PythonPotential, add_prior_gradient, fill_gradients, scratch_rows
 from sgmcmc.rng import GRADIENT_NOISE, Lanes, fill_normals

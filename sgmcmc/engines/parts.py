@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.dispatch import LOOP, implements, like, loop, open_function
+from sgmcmc.compiler.intrinsics import give_signal, give_way, read_signal, yield_address
+from sgmcmc.compiler.open_functions import LOOP, implements, like, loop, open_function
 from sgmcmc.minibatch import rows_per_step
 from sgmcmc.potentials import add_gradient, estimate, sums_in_parts, weigh
-from sgmcmc.signals import give_signal, give_way, read_signal, yield_address
 
 __all__ = [
     "APART",

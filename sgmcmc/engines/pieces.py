@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.dispatch import LOOP, implements, loop, open_function
+from sgmcmc.compiler.intrinsics import give_signal, yield_address
+from sgmcmc.compiler.kernels import kernel
+from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
 from sgmcmc.engines.parts import APART, Whole, awaited
 from sgmcmc.engines.watch import MEASURED, ORIGIN, watch
 from sgmcmc.engines.ways import copy, is_finite, nothing_if_finite, sum_of_work, work
 from sgmcmc.integrators import Dynamics
-from sgmcmc.kernels import kernel
 from sgmcmc.potentials import PythonPotential
-from sgmcmc.signals import give_signal, yield_address
 from sgmcmc.spread import PIECE, is_long
 from sgmcmc.update import update, update_blocks
 

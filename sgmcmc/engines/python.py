@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from sgmcmc.compiler.kernels import kernel
 from sgmcmc.engines.cpu import learn_from
 from sgmcmc.engines.watch import MEASURED, ORIGIN, watch
 from sgmcmc.engines.ways import work
-from sgmcmc.kernels import kernel
 from sgmcmc.minibatch import choose
 from sgmcmc.moments import NoMoments
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.kernels import kernel
+from sgmcmc.compiler.kernels import kernel
 from sgmcmc.moments import Running, accumulate
 
 __all__ = ["Collected", "InMemory", "Keep", "KeepFunction", "KeepMoments", "Recorder", "Sink", "Tally"]

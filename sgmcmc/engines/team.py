@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
-from numba.core import config
+from numba import config
 
 from sgmcmc.engines.cpu import Buffers
 from sgmcmc.engines.crew import Chain, Group, Job

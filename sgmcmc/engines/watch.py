@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.dispatch import loop
+from sgmcmc.compiler.open_functions import loop
 from sgmcmc.packing import LARGEST
 
 __all__ = ["MEASURED", "MOST", "NOTHING", "ORIGIN", "new_watch", "temperatures_of", "watch", "watched"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sgmcmc.dispatch import like, loop
+from sgmcmc.compiler.open_functions import like, loop
 
 __all__ = ["copy", "is_finite", "nothing_if_finite", "sum_of_work", "work"]
 

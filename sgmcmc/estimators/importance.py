@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.bias.gradients import gradient_at
 from sgmcmc.checks import finite_array, integer
-from sgmcmc.dispatch import implements
+from sgmcmc.compiler.open_functions import implements
 from sgmcmc.estimators.inside import Around
 from sgmcmc.potentials import (
     PythonPotential,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import sgmcmc.datasets as datasets
-from sgmcmc import kernels
+from sgmcmc.compiler import fingerprints
 from sgmcmc.experiments import kept, loop, recurrent
 from sgmcmc.experiments.harness import Contestant, Setting, run_tasks, screen
 from sgmcmc.experiments.recurrent import Plan, run_epochs
@@ -149,7 +149,7 @@ def _sources(problem: Callable[..., Any]) -> bytes:
     files = (recurrent, loop, lstm, lstm_pass, datasets)
     functions = (problem, _make, score, final)
     texts = [Path(str(m.__file__)).read_bytes() for m in files] + [inspect.getsource(f).encode() for f in functions]
-    return kernels.package_fingerprint() + b"".join(texts)
+    return fingerprints.package_fingerprint() + b"".join(texts)
 
 
 def _news(folder: Path) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.dispatch import LOOP, implements, leaf, like, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, leaf, like, open_function
 from sgmcmc.elementary import exp
 
 __all__ = [

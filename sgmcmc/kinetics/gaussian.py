@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgmcmc import checks
-from sgmcmc.dispatch import implements
+from sgmcmc.compiler.open_functions import implements
 from sgmcmc.elementary import exp
 from sgmcmc.kinetics.functions import (
     curvature,

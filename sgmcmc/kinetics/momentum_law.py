@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.dispatch import implements, leaf, like
+from sgmcmc.compiler.open_functions import implements, leaf, like
 from sgmcmc.elementary import exp, log, power, tanh
 from sgmcmc.floats import constants
 from sgmcmc.kinetics.functions import (

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.dispatch import implements, leaf, like
+from sgmcmc.compiler.open_functions import implements, leaf, like
 from sgmcmc.elementary import expm1, log, power
 
 __all__ = ["softened"]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
-from sgmcmc.dispatch import implements, like
+from sgmcmc.compiler.open_functions import implements, like
 from sgmcmc.elementary import log
 from sgmcmc.kinetics.functions import (
     curvature,

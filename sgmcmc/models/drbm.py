@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc import checks
+from sgmcmc.compiler.kernels import kernel
 from sgmcmc.elementary import sigmoid, softplus
-from sgmcmc.kernels import kernel
 from sgmcmc.parameters import Parameters
 from sgmcmc.potentials import PythonPotential
 from sgmcmc.priors import Gaussian, require_prior

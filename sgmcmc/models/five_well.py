@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.dispatch import implements, leaf
+from sgmcmc.compiler.open_functions import implements, leaf
 from sgmcmc.elementary import exp, sin_cos_turns
 from sgmcmc.potentials import Model, add_energy, add_gradient, fill_gradients
 

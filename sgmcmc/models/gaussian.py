@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.checks import finite_array
-from sgmcmc.dispatch import implements, loop
+from sgmcmc.compiler.open_functions import implements, loop
 from sgmcmc.potentials import Model, add_energy, add_gradient, fill_gradients
 
 __all__ = ["Gaussian"]

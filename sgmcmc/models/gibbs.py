@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sgmcmc.compiler.kernels import kernel
 from sgmcmc.elementary import exp
-from sgmcmc.kernels import kernel
 from sgmcmc.rng import USER, Stream, words
 
 __all__ = ["add_gradient", "collapsed_sweep", "evidence", "predict", "softmax"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.checks import number
-from sgmcmc.dispatch import implements
+from sgmcmc.compiler.open_functions import implements
 from sgmcmc.elementary import log
 from sgmcmc.models.design import Columns, coefficient_names, design, draws_of, responses
 from sgmcmc.models.predictor import LinearPredictor, loss, loss_slope

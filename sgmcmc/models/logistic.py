@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sgmcmc.dispatch import implements
+from sgmcmc.compiler.open_functions import implements
 from sgmcmc.elementary import sigmoid, softplus
 from sgmcmc.models.design import Columns, coefficient_names, design, draws_of, responses, values_of
 from sgmcmc.models.predictor import LinearPredictor, loss, loss_slope

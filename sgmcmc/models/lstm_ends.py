@@ -6,9 +6,9 @@ is needed. At the other end the logits are replaced by the slopes of −log p, s
 
 from __future__ import annotations
 
-from sgmcmc.dispatch import loop
+from sgmcmc.compiler.kernels import kernel
+from sgmcmc.compiler.open_functions import loop
 from sgmcmc.elementary import exp, log, sigmoid, softplus
-from sgmcmc.kernels import kernel
 
 __all__ = [
     "LANES",

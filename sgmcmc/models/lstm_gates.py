@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sgmcmc.dispatch import loop
+from sgmcmc.compiler.kernels import kernel
+from sgmcmc.compiler.open_functions import loop
 from sgmcmc.elementary import sigmoid, tanh
-from sgmcmc.kernels import kernel
 
 __all__ = ["FOUR", "backward_steps", "forward_steps"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.checks import finite_array
-from sgmcmc.dispatch import implements, leaf, loop
+from sgmcmc.compiler.open_functions import implements, leaf, loop
 from sgmcmc.elementary import exp, log
 from sgmcmc.potentials import (
     Model,

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sgmcmc.dispatch import implements, loop, open_function
+from sgmcmc.compiler.intrinsics import ROOM, room
+from sgmcmc.compiler.open_functions import implements, loop, open_function
 from sgmcmc.models.design import Columns, Named, draws_of
 from sgmcmc.parameters import Parameters
 from sgmcmc.potentials import (
@@ -37,7 +38,6 @@ from sgmcmc.potentials import (
     to_errors,
 )
 from sgmcmc.prefetch import fetch, fetch_row
-from sgmcmc.stack import ROOM, room
 from sgmcmc.threads import zeros_on_lines
 
 __all__ = ["LinearPredictor", "loss", "loss_slope"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.checks import integer
-from sgmcmc.dispatch import implements, loop
+from sgmcmc.compiler.open_functions import implements, loop
 from sgmcmc.elementary import exp, log
 from sgmcmc.models.design import Columns, Named, coefficient_names, design, draws_of, responses
 from sgmcmc.parameters import Parameters

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.checks import any_array, integer
-from sgmcmc.dispatch import LOOP, implements, implements_by_type, loop, open_function
-from sgmcmc.kernels import kernel
+from sgmcmc.compiler.kernels import kernel
+from sgmcmc.compiler.open_functions import LOOP, implements, implements_by_type, loop, open_function
 from sgmcmc.priors import Flat, energy, slope
 
 __all__ = [

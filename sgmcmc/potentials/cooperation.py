@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sgmcmc.dispatch import LOOP, implements, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, open_function
 
 __all__ = ["part_of_sum", "sum_over_rows", "sums_per_row", "to_errors"]
 

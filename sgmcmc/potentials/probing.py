@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
+from numba.extending import is_jitted
 from numpy.typing import NDArray
 
 from sgmcmc.checks import any_array, show
@@ -55,7 +55,7 @@ def check_energy_form(function: Callable[..., Any], with_data: bool) -> None:
 def _parameters(name: str, function: Callable[..., Any]) -> list[str]:
     if not callable(function):
         raise TypeError(f"{name}={show(function)} is not a function; give one")
-    target = function.py_func if isinstance(function, Dispatcher) else function
+    target: Any = getattr(function, "py_func", function) if is_jitted(function) else function
     found = inspect.signature(target).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in found):
         raise TypeError(
@@ -66,7 +66,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[str]:
 
 def probe(function: Callable[..., Any], fills: bool, dim: int, data: Any, n_rows: int) -> None:
     """Call the function once at θ = 0, on the first and the last row, and refuse what cannot be a gradient."""
-    compiled = isinstance(function, Dispatcher)
+    compiled = is_jitted(function)
     if dim > (_PROBE_DIM if compiled else _PROBE_ROOM):
         return
     callee = _plain(function, {}) if compiled else function
@@ -99,7 +99,7 @@ def check_additivity(function: Callable[..., Any], fills: bool, dim: int, data: 
     A mean in place of the sum makes draws too wide, by √n for a batch of n; a function that ignores `rows` makes them too
     narrow. Neither shows in finite differences, if the energy has the same fault.
     """
-    compiled = isinstance(function, Dispatcher)
+    compiled = is_jitted(function)
     if n_rows < 2 or dim > (_PROBE_DIM if compiled else _PROBE_ROOM):
         return
     callee = _plain(function, {}) if compiled else function
@@ -174,4 +174,4 @@ def _plain(dispatcher: Any, done: dict[int, Any]) -> Any:
 
 
 def _plain_value(value: Any, done: dict[int, Any]) -> Any:
-    return _plain(value, done) if isinstance(value, Dispatcher) else value
+    return _plain(value, done) if is_jitted(value) else value

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
+from numba.extending import is_jitted
 from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.checks import integer, show
-from sgmcmc.dispatch import implements
-from sgmcmc.kernels import fingerprint, kernel
+from sgmcmc.compiler.fingerprints import fingerprint
+from sgmcmc.compiler.kernels import kernel
+from sgmcmc.compiler.open_functions import implements
 from sgmcmc.parameters import Layout, Parameters
 from sgmcmc.potentials.adapters import ADAPTERS, filled_free_within, filled_within
 from sgmcmc.potentials.contract import (
@@ -76,7 +77,7 @@ class Potential(Model):
         fills = fills_out(gradient, data is not None)
         if energy is not None:
             check_energy_form(energy, data is not None)
-        compiled = isinstance(gradient, Dispatcher)
+        compiled = is_jitted(gradient)
         if not isinstance(additive, bool | np.bool_):
             raise TypeError(f"additive={show(additive)} is neither True nor False")
         data = as_arrays(data) if compiled and data is not None else data

@@ -12,13 +12,13 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
+from numba.extending import is_jitted
 from numpy.typing import NDArray
 
 from sgmcmc.checks import is_mapped
+from sgmcmc.compiler.fingerprints import fingerprint, implementations_fingerprint
 from sgmcmc.engines.crew import Chain
 from sgmcmc.engines.recording import Keep, KeepFunction
-from sgmcmc.kernels import fingerprint, implementations_fingerprint
 from sgmcmc.potentials import Potential, PythonPotential
 from sgmcmc.runs.settings import Settings
 
@@ -69,7 +69,7 @@ def _facts(name: str, value: Any) -> Iterator[tuple[str, str]]:
             yield from _facts(f"{name}.{each}", part)
     elif isinstance(value, np.ndarray):
         yield name, f"{value.dtype} {value.shape} {digest_of(value)}"
-    elif isinstance(value, Dispatcher) or callable(value):
+    elif is_jitted(value) or callable(value):
         yield name, f"function {fingerprint(value).hex()[:32]}"
     elif hasattr(value, "shape") and hasattr(value, "__getitem__"):
         yield name, f"{type(value).__name__} {tuple(value.shape)}"

@@ -17,7 +17,7 @@ import numpy as np
 from numba import cloudpickle
 from numpy.typing import NDArray
 
-from sgmcmc.dispatch import OpenFunction, implements, implements_by_type, open_functions
+from sgmcmc.compiler.open_functions import OpenFunction, implements, implements_by_type, open_functions
 from sgmcmc.potentials import PythonPotential
 
 __all__ = ["pack", "unpack"]

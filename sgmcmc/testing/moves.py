@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sgmcmc.compiler.kernels import kernel
 from sgmcmc.integrators import Noise, State
-from sgmcmc.kernels import kernel
 from sgmcmc.kinetics import curvature, energy, velocity
 from sgmcmc.rng import Stream
 from sgmcmc.update import begin, fill_noise, update

@@ -10,7 +10,7 @@ import math
 from typing import Any, NamedTuple
 
 from sgmcmc import checks
-from sgmcmc.dispatch import LOOP, implements, leaf, like, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, leaf, like, open_function
 from sgmcmc.elementary import exp, expm1
 
 __all__ = [

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
+from sgmcmc.compiler import waiting
 from sgmcmc.kinetics import MonomialGamma
 from sgmcmc.rng import stream
 from sgmcmc.runs.door import as_seed
@@ -34,6 +35,7 @@ LEAST = 2  # chains of every a in every round: one alone has no effective sample
 DRAWS = 100  # of a round
 
 
+@waiting.speaks
 def adapt_a(
     make: Callable[[float], Sampler],
     model: Any,

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
+from sgmcmc.compiler import waiting
 from sgmcmc.kinetics import MonomialGamma, RootMonomial, specialise
 from sgmcmc.potentials import PythonPotential, dim_of, rows_of
 from sgmcmc.runs.door import as_seed
@@ -54,6 +55,7 @@ PER_STEP, PER_COORDINATE = 900.0, 40.0
 OF_FORM = {RootMonomial: 64.0, MonomialGamma: 640.0}  # per coordinate, in place of that: with roots, and with powers
 
 
+@waiting.speaks
 def tune(
     sampler: Callable[..., Sampler],
     model: Any,

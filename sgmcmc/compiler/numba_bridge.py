@@ -1,0 +1,460 @@
+"""All of the repository that touches Numba's insides. `plain` does the same on its public API, some five times slower.
+
+Parts are compiled to be linked, not to be run. Numba optimises every function with all that it calls, and generates machine code
+for it, so a leaf at the bottom of six levels of calls would go through LLVM six times. Here a part stops at its intermediate
+representation; the kernel links what it needs and optimises it as a whole.
+
+What is used, in what for, and what happens without it: see `INSIDES`. If one is missing, `backend` takes `plain`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import itertools
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as ll
+from llvmlite.ir import Constant, IntType, MetaDataString, PointerType
+from llvmlite.ir.instructions import Branch, ConditionalBranch
+from numba import njit, types
+from numba.core import bytecode, cgutils, codegen, compiler, registry, runtime, serialize
+from numba.core.typing import signature, templates
+from numba.extending import typeof_impl
+
+from sgmcmc.compiler.literals import class_of, compiled_form
+
+__all__ = [
+    "INSIDES",
+    "cuda_driver",
+    "declare",
+    "dumps",
+    "engine",
+    "kernel",
+    "missing",
+    "registers_of",
+]
+
+# Name, what it is used for, what happens without it (beside that `plain` is taken).
+INSIDES = (
+    (
+        "numba.core.typing.templates:make_overload_template",
+        "one compilation of a part for all callers",
+        "3 times as many",
+    ),
+    ("numba.core.typing.templates:_OverloadFunctionTemplate._build_impl", "the same", ""),
+    (
+        "numba.core.typing.templates:_OverloadFunctionTemplate._get_jit_decorator",
+        "parts have a compiler of their own",
+        "",
+    ),
+    ("numba.core.typing.templates:_OverloadFunctionTemplate._get_impl", "one compilation for all callers", ""),
+    ("numba.core.registry:CPUDispatcher", "a part is compiled without looking for files", ""),
+    ("numba.core.registry:cpu_target", "Ctrl-C while code is generated; the cache", "Ctrl-C is lost then"),
+    ("numba.core.compiler:Compiler", "libraries of parts and kernels", "every part is optimised at every level"),
+    ("numba.core.compiler:CompileResult._rebuild", "kernels from files", "every process compiles"),
+    ("numba.core.compiler:CompileResult._reduce", "kernels to files", ""),
+    ("numba.core.codegen:CodeLibrary", "a part stays text", ""),
+    ("numba.core.codegen:CPUCodeLibrary._get_module_for_linking", "a user's function that calls a part", ""),
+    ("numba.core.codegen:JITCodeLibrary", "the library of a kernel", ""),
+    ("numba.core.codegen:CPUCodeLibrary._optimize_final_module", "one run of LLVM's passes", "twice, and slower steps"),
+    ("numba.core.codegen:CPUCodegen._module_pass_manager", "the passes", ""),
+    ("numba.core.codegen:CPUCodegen._create_empty_module", "parts linked for a user's function", ""),
+    ("numba.core.cgutils:normalize_ir_text", "the text of a part", ""),
+    ("numba.core.bytecode:FunctionIdentity._unique_ids", "names that no other process gives", "see numba#10486"),
+    ("numba.core.serialize:dumps", "classes of a script, kept by value", ""),
+    ("numba.core.runtime:rtsys", "loading without what only compiling needs", "20 ms more"),
+    ("numba.core.typing:signature", "the types a kernel is found under", "loaded at every call"),
+)
+
+
+def missing() -> list[str]:
+    """What of `INSIDES` this Numba does not have: the self-test, in a millisecond once Numba is there."""
+    return [name for name, _use, _without in INSIDES if not _is_there(name)]
+
+
+def _is_there(name: str) -> bool:
+    module, _, path = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+# Names of compiled functions are numbered from 1 in every process. Two functions of one name that two processes have kept would
+# answer to one name in a third that loads both (numba#10486).
+bytecode.FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+dumps = serialize.dumps
+
+
+# ---- open functions -------------------------------------------------------------------------------------------------
+
+
+def declare(function: Any) -> None:
+    """Let Numba know of an open function: it asks for its type when compiled code first meets it."""
+    if type(function) not in _declared:
+        _declared.add(type(function))
+        typeof_impl.register(type(function))(_numba_type)
+
+
+_declared: set[type] = set()
+
+
+def _numba_type(function: Any, _context: Any) -> Any:
+    """What Numba calls the type of an open function; made when it is first asked for, which keeps imports quick."""
+    if function.numba_type is None:
+        names = ", ".join(inspect.signature(function).parameters)
+        scope: dict[str, Any] = {"choose": lambda *signature: compiled_form(function, signature, False)}
+        scope["choose_for_device"] = lambda *signature: compiled_form(function, signature, True)
+        # Numba wants a typing function with the very argument names of the function it stands for.
+        exec(f"def typing({names}):\n    return choose({names})", scope)
+        exec(f"def typing_for_device({names}):\n    return choose_for_device({names})", scope)
+        template = templates.make_overload_template(function, scope["typing"], {}, False, "never", False)
+        extra = {"function": function, "typing_for_device": staticmethod(scope["typing_for_device"])}
+        function.numba_type = types.Function(type(template.__name__, (_ChosenByTypesAlone, template), extra))
+    return function.numba_type
+
+
+class _ChosenByTypesAlone:
+    """What ``numba.extending.overload`` does, but one compilation serves all callers.
+
+    Numba keeps one per set of the caller's compile options. Ours are set explicitly, so they do not depend on the caller,
+    and a leaf that is used by leaves, loops and kernels would be compiled three times for nothing.
+    """
+
+    function: Any
+    typing_for_device: Callable[..., Any]
+    context: Any
+    _build_impl: Callable[..., Any]
+    _impl_cache: dict[Any, Any]
+
+    def _get_jit_decorator(self) -> Any:
+        if _is_device(self.context):
+            return functools.partial(_device_jit, self.function.called)
+        return functools.partial(_part_jit, self.function.apart)
+
+    def _get_impl(self, args: Any, kws: Any) -> Any:
+        key = self.context, tuple(args), tuple(kws.items())
+        if key not in self._impl_cache:
+            self._jit_options = _options(self.function, args)
+            if _is_device(self.context):
+                self._overload_func = self.typing_for_device
+            self._impl_cache[key] = self._build_impl(key, args, kws)
+        return self._impl_cache[key]
+
+
+def _is_device(context: Any) -> bool:
+    """Whether this typing context is that of Numba's CUDA target, built in or of the package numba-cuda."""
+    return type(context).__module__.startswith("numba.cuda")
+
+
+def _options(function: Any, signature: tuple[Any, ...]) -> dict[str, Any]:
+    """Compile options of an implementation. Nothing calls it but compiled code, so it needs no entry from Python or C."""
+    classes = [class_of(t) for t in signature[: function.on]]
+    key = None if None in classes else function.key_for(tuple(classes))
+    return {
+        "forceinline": function.inline,
+        "fastmath": set(function.fastmath),
+        "error_model": "numpy",
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+        "_nrt": key is None or function.allocates[key],
+    }
+
+
+# ---- parts: compiled as far as text ---------------------------------------------------------------------------------
+
+
+def _part_jit(apart: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """``numba.jit`` for parts; those with arrays that lie `apart` are told so to LLVM."""
+    own = _ApartCompiler if apart else _PartCompiler
+    return lambda function: _PartDispatcher(function, targetoptions=options, pipeline_class=own)
+
+
+class _PartDispatcher(registry.CPUDispatcher):  # type: ignore[misc]
+    def compile(self, sig: Any) -> Any:
+        """Compile for these types. Numba's own also looks for a disk cache, and installs timers."""
+        arguments = tuple(sig)
+        if arguments not in self.overloads:
+            self.add_overload(self._compiler.compile(arguments, None))
+        return self.overloads[arguments].entry_point
+
+
+# LLVM halves vectors on processors with AVX-512, since the first of them slowed down for long ones. Ours are loops of
+# arithmetic, half as fast again with all 16 floats; elsewhere this changes nothing.
+WIDE = '"prefer-vector-width"="512"'
+
+
+class _WideLibrary(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """Machine code with vectors as long as the processor has them."""
+
+    def add_ir_module(self, module: Any) -> None:
+        for function in _defined(module):
+            _mark(module, function)
+        super().add_ir_module(module)
+
+
+def _defined(module: Any) -> list[Any]:
+    return [function for function in module.functions if not function.is_declaration]
+
+
+def _mark(module: Any, function: Any) -> None:
+    set.add(function.attributes, WIDE)  # llvmlite's own `add` knows the attributes without a value only
+    _one_vector_at_a_time(module, function)
+
+
+def _one_vector_at_a_time(module: Any, function: Any) -> None:
+    """Ask for loops that take one vector per turn: LLVM's four need 32 floats, and leave fewer to be taken one by one."""
+    count = module.add_metadata([MetaDataString(module, "llvm.loop.interleave.count"), Constant(IntType(32), 1)])
+    for block in function.blocks:
+        if block.is_terminated and isinstance(block.terminator, (Branch, ConditionalBranch)):
+            loop = module.add_metadata([count, Constant(IntType(32), len(module.metadata))])
+            loop.operands = (loop, count)  # a loop is known by a node that refers to itself
+            block.terminator.set_metadata("llvm.loop", loop)
+
+
+class _PartLibrary(_WideLibrary):
+    """A library that stays text, which LLVM reads when a kernel is linked.
+
+    Numba would parse, verify, simplify and copy every part, and what it calls with it, at every level of calls.
+    """
+
+    def __init__(self, own_codegen: Any, name: str) -> None:
+        codegen.CodeLibrary.__init__(self, own_codegen, name)
+        self._linking_libraries: list[Any] = []
+        self.texts: list[str] = []
+
+    @property
+    def codegen(self) -> Any:
+        return _NoEnvironment()
+
+    def add_ir_module(self, module: Any) -> None:
+        for function in _defined(module):
+            function.linkage = "linkonce_odr"  # any of several will do, and none if all calls are inlined
+            _mark(module, function)
+        self.texts.append(cgutils.normalize_ir_text(str(module)))
+
+    def finalize(self) -> None:
+        self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        """For a function of a user's that calls a part, outside of any kernel.
+
+        LLVM leaves out what is ``linkonce`` and not called yet, so it is that only afterwards.
+        """
+        module = ll.parse_assembly(str(self._codegen._create_empty_module(self.name)))
+        parts, others = _reachable([self])
+        for text in (text for part in parts for text in part.texts):
+            module.link_in(ll.parse_assembly(text.replace("define linkonce_odr ", "define ")))
+        for library in others:
+            module.link_in(library._get_module_for_linking(), preserve=True)
+        for function in module.functions:
+            if not function.is_declaration and function.linkage == ll.Linkage.external:
+                function.linkage = "linkonce_odr"
+        return module
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0  # there is no machine code; nothing ever calls a part by address
+
+
+class _NoEnvironment:
+    """A part has no constants in a Python environment: nothing in nopython code reads one."""
+
+    def set_env(self, name: str, environment: Any) -> None:
+        pass
+
+
+class _ApartLibrary(_PartLibrary):
+    """The library of a part whose arrays do not overlap where it writes."""
+
+    def add_ir_module(self, module: Any) -> None:
+        for function in _defined(module):
+            for argument in function.args[2:]:  # after the result and the exception
+                if isinstance(argument.type, PointerType):
+                    argument.add_attribute("noalias")
+        super().add_ir_module(module)
+
+
+def _reachable(libraries: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The parts among libraries and among all that these link, and the libraries of Numba's own."""
+    found: dict[Any, None] = {}
+    waiting = list(libraries)
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found[each] = None
+            waiting.extend(each._linking_libraries if isinstance(each, _PartLibrary) else ())
+    parts = [each for each in found if isinstance(each, _PartLibrary)]
+    return parts, [each for each in found if not isinstance(each, _PartLibrary)]
+
+
+# ---- kernels --------------------------------------------------------------------------------------------------------
+
+
+class _KernelLibrary(_WideLibrary):
+    """The library of a kernel: it links the parts that it needs, each once, whoever calls them."""
+
+    _linking_libraries: list[Any]
+
+    def finalize(self) -> None:
+        parts, self._linking_libraries = _reachable(self._linking_libraries)
+        for text in (text for part in parts for text in part.texts):  # callers first: LLVM takes what is called already
+            self._final_module.link_in(ll.parse_assembly(text))
+        super().finalize()
+
+    def _optimize_final_module(self) -> None:
+        """Once, with all passes: their inliner goes from the leaves up and simplifies each function before it is copied.
+
+        Numba simplifies functions first, and inlines once before, for a pass that removes reference counts; parts have none.
+        """
+        found = self._codegen._module_pass_manager()
+        passes, *options = found if isinstance(found, tuple) else (found,)  # one manager, up to Numba 0.61
+        passes.run(self._final_module, *options)
+
+
+class _KernelCompiler(compiler.Compiler):  # type: ignore[misc]
+    """Numba's compiler, with a library of its own."""
+
+    library_class: Any = _KernelLibrary
+
+    def __init__(self, typingctx: Any, targetctx: Any, library: Any, *arguments: Any) -> None:
+        library = self.library_class(targetctx.codegen(), "kernel")
+        library.enable_object_caching()
+        super().__init__(typingctx, targetctx, library, *arguments)
+
+
+class _PartCompiler(_KernelCompiler):
+    library_class = _PartLibrary
+
+
+class _ApartCompiler(_KernelCompiler):
+    library_class = _ApartLibrary
+
+
+def kernel(function: Callable[..., Any], options: dict[str, Any], keep: Any, around: Callable[..., Any]) -> Any:
+    """Compile a module-level function, `around` every compilation, kept in the files of `keep` under their keys."""
+    # Nothing calls a kernel from C: an entry for that is a hundred arguments, copied, in a tenth of the machine code.
+    compiled = njit(**options, no_cfunc_wrapper=True, pipeline_class=_KernelCompiler)(function)
+    compiled._cache = _KernelCache(keep)
+    compiled.compile = around(compiled.compile, engine)
+    return compiled
+
+
+def engine() -> Any:
+    """What generates machine code, to be told of Ctrl-C."""
+    return registry.cpu_target.target_context.codegen()._engine
+
+
+class _KernelCache:
+    """What a dispatcher of Numba's asks for compiled code before it compiles, and hands it to afterwards."""
+
+    cache_path = ""
+
+    def __init__(self, keep: Any) -> None:
+        self._keep = keep
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, unless it holds an address of this process."""
+        if not data.library.has_dynamic_globals:
+            self._keep.save(self._keep.key_of(*_target_of(sig)), data._reduce())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for these very types, by their content.
+
+        A class that a script defines is kept by value, and comes back as another class of the same content. Under the types of
+        that class no call would find the kernel: each would load it again, until the memory is full.
+        """
+        found = self._keep.load(self._keep.key_of(*_target_of(sig)))
+        if found is None:
+            return None
+        runtime.rtsys.initialize(target_context)  # all that machine code needs; a refresh loads what compiling does
+        result = compiler.CompileResult._rebuild(target_context, *found)
+        return result._replace(signature=signature(result.signature.return_type, *sig))
+
+    def enable(self) -> None:
+        """Numba's word for what it always is here."""
+
+    disable = enable
+
+    def flush(self) -> None:
+        self._keep.flush()
+
+
+def _target_of(sig: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The types, and the processor: Numba hands over a tuple of types, or a signature."""
+    return getattr(sig, "args", sig), registry.cpu_target.target_context.codegen().magic_tuple()
+
+
+# ---- GPUs -----------------------------------------------------------------------------------------------------------
+
+
+def _device_jit(called: bool, **_options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Numba's decorator for functions on a GPU; the options of `_part_jit` are for the CPU.
+
+    NVVM inlines all that it may. What is `called` stays a function of its own, so that its registers are free again after it.
+    """
+    from numba import cuda
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = cuda.jit(device=True)(function)
+        if called:
+            dispatcher.compile_device = _not_inlined(dispatcher.compile_device)
+        return dispatcher
+
+    return decorate
+
+
+def _not_inlined(compile_device: Callable[..., Any]) -> Callable[..., Any]:
+    def compile_and_mark(*arguments: Any) -> Any:
+        compiled = compile_device(*arguments)
+        for function in compiled.library._module.functions:
+            if not function.is_declaration:
+                function.attributes.discard("alwaysinline")
+                function.attributes.add("noinline")
+        return compiled
+
+    return compile_and_mark
+
+
+def keep_device_kernel(compiled: Any, keep: Any, guard: Callable[[], Any]) -> None:
+    """Let a kernel for GPUs be kept in the files of `keep`; whatever goes wrong with them is caught by `guard`."""
+    from numba.cuda.dispatcher import CUDACache
+
+    class Cache(CUDACache):  # type: ignore[misc]
+        def __init__(self, function: Callable[..., Any]) -> None:
+            super().__init__(function)
+            self._cache_file = keep
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            with guard():
+                return super().load_overload(sig, target_context)
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            with guard():
+                super().save_overload(sig, data)
+
+        def _index_key(self, sig: Any, codegen: Any) -> str:
+            """The launch shape counts where the package numba-cuda says that it has shaped the code."""
+            arguments = getattr(sig, "args", sig)
+            target = *codegen.magic_tuple(), str(getattr(self, "_launch_config_key", None))
+            return str(keep.key_of(arguments, target))
+
+    compiled._cache = Cache(compiled.py_func)
+
+
+def cuda_driver() -> Any:
+    """Numba's handle of the CUDA driver."""
+    from numba.cuda.cudadrv.driver import driver
+
+    return driver
+
+
+def registers_of(compiled: Any) -> Any:
+    """The machine code of a kernel for GPUs, which knows what it needs."""
+    return compiled._codelibrary.get_cufunc()
