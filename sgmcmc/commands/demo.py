@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["declare"]
 
 _DEMO_THIN = 50
-_FIRST_RUN = "A sampler that did not come compiled takes some seconds the first time; after that it is found on disk."
+_FIRST_RUN = "The first run of a sampler compiles it, in some seconds; after that it is found on disk."
 
 
 _LESSON = """\
