@@ -6,7 +6,7 @@ vectors: for each block of coordinates that fits in the L1 cache the normals are
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from sgmcmc.prefetch import fetch_row
 from sgmcmc.rng import NOISE_P, NOISE_THETA, NOISE_XI, fill_normals
 from sgmcmc.thermostats import PerChain, follow_step_size, variables
 
-__all__ = ["begin", "draw_momenta", "noise_buffers", "update", "update_blocks", "update_once"]
+__all__ = ["begin", "draw_momenta", "fill_ahead", "noise_buffers", "update", "update_blocks", "update_once"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -30,7 +30,15 @@ BLOCK = 512  # coordinates: six arrays of 512 doubles are 24 KiB, three quarters
 NORMALS = 2048  # how many normals of each kind are drawn at once for a short vector
 
 
-def noise_buffers(dynamics: Dynamics, dim: int, dtype: Any) -> Noise | NoiseInFrame:
+class BlockNoise(NamedTuple):
+    """Room for the normals of one block of a longer vector. A type of its own: no kernel holds both ways of a step."""
+
+    p: Any
+    theta: Any
+    xi: Any
+
+
+def noise_buffers(dynamics: Dynamics, dim: int, dtype: Any) -> Noise | BlockNoise | NoiseInFrame:
     """Room for normals, shaped (steps, coordinates). One ξ, or a frame, for a whole chain needs all of it in one block."""
     framed = isinstance(dynamics.scale, Frame)
     width = dim if dim <= BLOCK or framed or isinstance(dynamics.thermostat, PerChain) else BLOCK
@@ -40,7 +48,8 @@ def noise_buffers(dynamics: Dynamics, dim: int, dtype: Any) -> Noise | NoiseInFr
     def zeros(n: int) -> NDArray[Any]:
         return np.zeros((steps, n), dtype)
 
-    noise = Noise(zeros(momentum), zeros(width), zeros(min(width, variables(dynamics.thermostat, dim))))
+    kind = Noise if width == dim else BlockNoise
+    noise: Any = kind(zeros(momentum), zeros(width), zeros(min(width, variables(dynamics.thermostat, dim))))
     return in_frame(noise, dim, dtype) if framed else noise
 
 
@@ -58,6 +67,21 @@ def fill_noise(dynamics, noise, steps, stream, step, first):
             for s in range(steps):
                 if is_turn(dynamics.resample_thermostat, step + s):
                     fill_normals(noise.xi[s : s + 1], stream, step + s, NOISE_XI, first)
+
+
+@open_function(inline=False, fastmath=LOOP)
+def fill_ahead(noise, dynamics, steps, stream, step):
+    """`fill_noise` for all coordinates, where they are one block; several fill theirs when they need them."""
+
+
+@implements(fill_ahead)
+def _(noise, dynamics, steps, stream, step):
+    fill_noise(dynamics, noise, steps, stream, step, 0)
+
+
+@implements(fill_ahead, BlockNoise)
+def _(noise, dynamics, steps, stream, step):
+    return None
 
 
 @loop(inline=True)
@@ -97,10 +121,22 @@ def update(dynamics, state, gradient, noise, row, stream, step, before, h):
 
     `row` is where this step's normals stand in the buffers; a vector longer than a block fills them here instead.
     """
-    dim, width = state.theta.size, noise.theta.shape[1]
-    if width == dim:
-        return move(dynamics.scale, dynamics, state, gradient, noise, row, stream, Moment(step, before, h, 0))
-    return update_blocks(dynamics, state, gradient, noise, stream, step, before, h, 0, dim)
+    return take_step(noise, dynamics, state, gradient, row, stream, step, before, h)
+
+
+@open_function(fastmath=LOOP)
+def take_step(noise, dynamics, state, gradient, row, stream, step, before, h):
+    """The step of `update`, as one block or in several."""
+
+
+@implements(take_step)
+def _(noise, dynamics, state, gradient, row, stream, step, before, h):
+    return move(dynamics.scale, dynamics, state, gradient, noise, row, stream, Moment(step, before, h, 0))
+
+
+@implements(take_step, BlockNoise)
+def _(noise, dynamics, state, gradient, row, stream, step, before, h):
+    return update_blocks(dynamics, state, gradient, noise, stream, step, before, h, 0, state.theta.size)
 
 
 @loop(inline=True)
@@ -149,8 +185,7 @@ def update_blocks(dynamics, state, gradient, noise, stream, step, before, h, fir
 @kernel
 def update_once(dynamics, state, gradient, noise, moments, stream, step, before, h):
     """One step for people who own the loop: noise, the update, and running moments if they are wanted."""
-    if noise.theta.shape[1] == state.theta.size:
-        fill_noise(dynamics, noise, 1, stream, step, 0)
+    fill_ahead(noise, dynamics, 1, stream, step)
     virial = update(dynamics, state, gradient, noise, 0, stream, step, before, h)
     accumulate(moments, state.theta, 0, state.theta.size)
     return virial

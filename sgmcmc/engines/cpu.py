@@ -15,7 +15,7 @@ from sgmcmc.minibatch import choose, coming
 from sgmcmc.potentials import expect
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
 from sgmcmc.thermostats import is_learning_step, learning_gain
-from sgmcmc.update import begin, fill_noise
+from sgmcmc.update import begin, fill_ahead
 
 __all__ = ["Buffers", "Gradient", "Measured", "Unmeasured", "put_sample", "run_chunk"]
 
@@ -141,14 +141,13 @@ def run_steps(dynamics, model, gradient, state, buffers, stream, step, before, s
     """
     theta = state.theta
     batch = buffers.noise.theta.shape[0]
-    short = buffers.noise.theta.shape[1] == theta.size
     recorded = 0
     if fresh:
         begin(dynamics, state.p, stream)
     for t in range(step_sizes.size):
         now, h, row = step + t, step_sizes[t], t % batch
-        if short and row == 0:
-            fill_noise(dynamics, buffers.noise, min(batch, step_sizes.size - t), stream, now, 0)
+        if row == 0:
+            fill_ahead(buffers.noise, dynamics, min(batch, step_sizes.size - t), stream, now)
         b = buffers
         find_gradient(gradient, model, dynamics, state, b, stream, now)
         if not move_by(b.pieces, dynamics, state, b, row, stream, now, before, h, phases[t]):
