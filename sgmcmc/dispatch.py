@@ -31,11 +31,13 @@ from typing import overload as typing_overload
 
 import numpy as np
 from numba import types
+from numba.core.errors import TypingError
 from numba.core.typing.templates import make_overload_template
 from numba.extending import typeof_impl
 from numba.np.numpy_support import as_dtype
 
 from sgmcmc.linking import device_jit, part_jit
+from sgmcmc.type_errors import in_package
 
 __all__ = [
     "LEAF",
@@ -114,10 +116,20 @@ class OpenFunction:
         if found is None:
             found = self.choose(classes, _Simulated.on)
             if found is None:
-                names = ", ".join(cls.__name__ for cls in classes)
-                raise TypeError(f"{self.__name__} has no implementation for {names}; give one with @implements")
+                raise TypeError(self.missing(classes))
             self._chosen[classes] = found
         return found(*args)
+
+    def require(self, *parts: Any) -> None:
+        """TypeError, in one sentence, if there is no implementation for parts of these types."""
+        classes = tuple(map(type, parts))
+        if self.key_for(classes) is None:
+            raise TypeError(self.missing(classes))
+
+    def missing(self, classes: tuple[type, ...]) -> str:
+        """That there is no implementation for these classes, and what to do."""
+        names = ", ".join(cls.__name__ for cls in classes)
+        return f"{self.__name__} has no implementation for {names}; give one with @implements({self.__name__}, {names})"
 
     def __reduce__(self) -> str:
         return (
@@ -295,8 +307,7 @@ def implements(
             function.device_forms[key] = implementation
             return implementation
         function.implementations[key] = implementation
-        inside = implementation.__module__.split(".")[0] == __package__
-        function.allocates[key] = (not inside) if allocates is None else allocates
+        function.allocates[key] = not in_package(implementation) if allocates is None else allocates
         return implementation
 
     return register
@@ -334,7 +345,7 @@ class _ChosenByTypesAlone:
     def _get_jit_decorator(self) -> Any:
         if _is_device(self.context):
             return functools.partial(device_jit, self.function.called)
-        return functools.partial(part_jit, self.function.apart)
+        return functools.partial(part_jit, self.function.apart, self.function.__name__)
 
     def _get_impl(self, args: Any, kws: Any) -> Any:
         key = self.context, tuple(args), tuple(kws.items())
@@ -366,11 +377,14 @@ def _options(function: OpenFunction, signature: tuple[Any, ...]) -> dict[str, An
 
 
 def _compiled_form(function: OpenFunction, signature: tuple[Any, ...], device: bool) -> Callable[..., Any] | None:
-    classes = [_class_of(t) for t in signature[: function.on]]
-    implementation = None if None in classes else function.choose(tuple(c for c in classes if c is not None), device)
+    found = [_class_of(t) for t in signature[: function.on]]
+    classes = tuple(c for c in found if c is not None)
+    implementation = None if None in found else function.choose(classes, device)
     if implementation is None:
+        if any(hasattr(c, "_fields") and not in_package(c) for c in classes):
+            raise TypingError(function.missing(classes))  # a part of the user's: said in the midst of Numba's message
         return None
-    if not device and implementation.__module__.split(".")[0] == __package__:
+    if not device and in_package(implementation):
         implementation = _with_own_extrema(implementation)
     precisions = {p for t in signature for p in _precisions(t)}
     return with_single_literals(implementation) if precisions == {types.float32} else implementation
@@ -409,7 +423,9 @@ def with_single_literals(function: Callable[..., Any]) -> Callable[..., Any]:
     names = function.__globals__
     scope = dict(names)
     scope.update({n: np.float32(names[n]) for n in code.co_names if type(names.get(n)) is float})
-    return pytypes.FunctionType(single, scope, function.__name__, function.__defaults__, function.__closure__)
+    made = pytypes.FunctionType(single, scope, function.__name__, function.__defaults__, function.__closure__)
+    made.__dict__.update(function.__dict__)
+    return made
 
 
 @leaf

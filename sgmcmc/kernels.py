@@ -39,6 +39,7 @@ from sgmcmc.interrupts import with_late_interrupts
 from sgmcmc.linking import KernelCompiler
 from sgmcmc.loading import LeanCache
 from sgmcmc.remembering import without_collecting
+from sgmcmc.type_errors import with_plain_errors
 
 __all__ = ["ContentCache", "fingerprint", "implementations_fingerprint", "kernel"]
 
@@ -55,6 +56,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     if not config.DISABLE_JIT:
         with keeps_going():
             compiled._cache = _KernelCache(function)
+        compiled._compiler.compile = with_plain_errors(compiled._compiler)
         compiled.compile = with_late_interrupts(without_collecting(compiled.compile), compiled)
     return compiled
 

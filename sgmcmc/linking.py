@@ -23,6 +23,7 @@ from numba.core.registry import CPUDispatcher
 
 from sgmcmc.lowering import PartLowering, SingleAssignment, StripPhis, WholeLowering
 from sgmcmc.remembering import Remembering, nothing_new, shared_flags
+from sgmcmc.type_errors import blamed, in_package, returning
 
 __all__ = ["KernelCompiler", "device_jit", "part_jit"]
 
@@ -31,10 +32,17 @@ __all__ = ["KernelCompiler", "device_jit", "part_jit"]
 WIDE = '"prefer-vector-width"="512"'
 
 
-def part_jit(apart: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """``numba.jit`` for parts; those with arrays that lie `apart` are told so to LLVM."""
+def part_jit(apart: bool, name: str, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """``numba.njit`` for implementations of the open function `name`; if arrays lie `apart`, LLVM is told so."""
     compiler = _ApartCompiler if apart else _PartCompiler
-    return lambda function: _PartDispatcher(function, targetoptions=options, pipeline_class=compiler)
+    options |= {"nopython": True}
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = _PartDispatcher(function, targetoptions=options, pipeline_class=compiler)
+        dispatcher.stands_for = name
+        return dispatcher
+
+    return decorate
 
 
 def device_jit(called: bool, **_options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -66,6 +74,8 @@ def _not_inlined(compile_device: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _PartDispatcher(CPUDispatcher):  # type: ignore[misc]
+    stands_for = ""  # the name of the open function
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._compiler._customize_flags = shared_flags
@@ -74,7 +84,10 @@ class _PartDispatcher(CPUDispatcher):  # type: ignore[misc]
         """Compile for these types. Numba's own also looks for a disk cache, and installs timers."""
         arguments = tuple(sig)
         if arguments not in self.overloads:
-            self.add_overload(self._compiler.compile(arguments, None))
+            with blamed(self.stands_for, self.py_func, arguments):
+                found = self._compiler.compile(arguments, None)
+            returning(self.stands_for, self.py_func, arguments, found.signature.return_type)
+            self.add_overload(found)
         return self.overloads[arguments].entry_point
 
 
@@ -216,7 +229,7 @@ class _PartCompiler(KernelCompiler):
         self.state.typingctx = Remembering(typingctx)
 
     def define_pipelines(self) -> list[Any]:
-        inside = self.state.func_id.modname.split(".")[0] == __package__
+        inside = in_package(self.state.func_id.func)
         return [_short_pipeline(self.state.flags.nrt, self.lowering)] if inside else super().define_pipelines()
 
 

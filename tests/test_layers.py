@@ -10,7 +10,7 @@ import sgmcmc
 ROOT = Path(sgmcmc.__file__).parent
 
 LAYERS = [
-    {"interrupts", "lowering", "remembering"},
+    {"interrupts", "lowering", "remembering", "type_errors"},
     {"checks", "lazy", "linking", "loading", "names", "signals", "stack", "threads"},
     {"archive", "chunks", "datasets", "parameters", "transforms"},
     {"dispatch"},
