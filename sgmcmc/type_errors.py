@@ -14,17 +14,19 @@ import linecache
 import logging
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 from numba import types
 from numba.core.errors import ForceLiteralArg, NumbaError
 
 __all__ = ["PlainError", "blamed", "explain", "in_package", "returning", "said_plainly", "short", "with_plain_errors"]
 
 _log = logging.getLogger(__name__)
-_OURS: tuple[str, ...] = tuple(os.path.dirname(os.path.abspath(file)) + os.sep for file in (__file__, numba.__file__))
+_PACKAGE = __name__.split(".")[0]
+_OURS = tuple(str(Path(str(sys.modules[name].__file__)).absolute().parent) + os.sep for name in (_PACKAGE, "numba"))
 _PLACE = re.compile(r' *File "([^"]*)", line (\d+):')
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _MARK = re.compile(r"\[said plainly: (\w+)\]")
@@ -154,16 +156,23 @@ def _title(name: str, arguments: tuple[Any, ...]) -> str:
 
 def explain(title: str, function: Any, error: Exception, remedy: str) -> str:
     """A few lines: what does not compile, the line of the user's that is to blame, Numba's reason, what to do."""
+    _log.debug("%s", error)
     lines = _COLOUR.sub("", str(error)).splitlines()
     places = [_Place(row, *_file_and_line(line)) for row, line in enumerate(lines) if _PLACE.match(line)]
     users = [place for place in places if _is_users(place.file, function)]
     place = users[0] if users else _Place(len(lines), *_place_in(function, lines))
-    reasons = [_reason(lines, place.row), _specific(lines[: place.row])]
-    if reasons[1] == "" and places and places[0].row < place.row:
-        reasons[1] = _reason(lines, places[0].row)
-    told = dict.fromkeys(_cut(reason) for reason in reasons if reason)
-    said = [f"  Numba: {reason}" for reason in told]
+    said = [f"  Numba: {_cut(reason)}" for reason in _reasons(lines, place.row, places[0].row if places else place.row)]
     return "\n".join([f"{_cut(title)} does not compile:", _shown(place.file, place.line), *said, remedy])
+
+
+def _reasons(lines: list[str], row: int, innermost: int) -> list[str]:
+    """Why the line that is told of does not compile, and what was wrong further in, if that says more."""
+    call, inside = _reason(lines, row), _specific(lines[:row])
+    if inside == "" and innermost < row:
+        inside = _reason(lines, innermost)
+    if call.startswith("No implementation of _") and inside:  # a function of Numba's own, that nobody knows
+        call = ""
+    return list(dict.fromkeys(reason for reason in (call, inside) if reason))
 
 
 def _shown(file: str, line: int) -> str:
@@ -173,7 +182,7 @@ def _shown(file: str, line: int) -> str:
 
 def in_package(function: Any) -> bool:
     """Whether a function, or a class, is of this package."""
-    return str(getattr(function, "__module__", "")).split(".")[0] == __package__
+    return str(getattr(function, "__module__", "")).split(".")[0] == _PACKAGE
 
 
 def short(numba_type: Any) -> str:
@@ -194,7 +203,7 @@ def _file_and_line(line: str) -> tuple[str, int]:
 
 def _is_users(file: str, function: Any) -> bool:
     """Whether a file is neither of this package nor of Numba. Both make functions of strings, as a user may."""
-    if file.startswith("<"):
+    if file.startswith(("<string", "<dynamic", "<unknown")):  # a notebook's cells have other names
         return bool(file == function.__code__.co_filename)
     return not file.startswith(_OURS)
 

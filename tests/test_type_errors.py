@@ -118,6 +118,11 @@ def asks_numpy(theta):
     return np.linalg.no_such_function(theta)  # not in NumPy
 
 
+@numba.njit
+def multiplies_precisions(theta):
+    return np.eye(2) @ theta.astype(np.float32)  # a product of two precisions
+
+
 bare = numba.njit(lambda theta: theta @ "a")  # a lambda
 
 
@@ -145,6 +150,13 @@ bare = numba.njit(lambda theta: theta @ "a")  # a lambda
         (without_a_name, None, np.float64, "noqa: F821  not defined", ["name 'not_there' is not defined"]),
         (with_a_file, None, np.float64, "opens a file", ["construct is not supported"]),
         (asks_numpy, None, np.float64, "not in NumPy", ["has no attribute 'no_such_function'"]),
+        (
+            multiplies_precisions,
+            None,
+            np.float64,
+            "a product of two precisions",
+            ["Numba: '@' arguments must all have the same"],
+        ),
         (bare, None, np.float64, "a lambda", ["gradient <lambda>(", "No implementation of matmul("]),
     ],
     ids=lambda value: getattr(value, "__name__", None),
@@ -152,6 +164,13 @@ bare = numba.njit(lambda theta: theta @ "a")  # a lambda
 def test_a_gradient_that_does_not_compile_is_told_by_its_own_line(gradient, data, dtype, words, reasons):
     text = message(run, sg.Potential(gradient, dim=2, data=data), dtype=dtype)
     is_told(text, words, "gradient ", "run it without @numba.njit", *reasons)
+
+
+def test_all_that_numba_says_is_in_the_log(caplog):
+    with caplog.at_level("DEBUG", logger="sgmcmc"):
+        message(run, sg.Potential(adds_text, dim=2))
+    assert "Failed in nopython mode pipeline" in caplog.text
+    assert "No match for registered cases" in caplog.text
 
 
 def test_a_gradient_is_told_outside_of_a_run_too():

@@ -32,7 +32,8 @@ def checking(gradient: Any, fills: bool) -> Callable[[tuple[Any, ...]], None]:
             arguments += [model.types[model.fields.index("data")], rows]
         if fills:  # an array of the adapter's own, or the scratch space that it was given
             arguments.append(out.copy(layout="C") if len(signature) == 4 else signature[3])
-        title = f"gradient {gradient.py_func.__name__}({', '.join(map(short, arguments))})"
+        name = gradient.py_func.__name__
+        title = f"{'' if name == 'gradient' else 'gradient '}{name}({', '.join(map(short, arguments))})"
         returned = _return_type(title, gradient, tuple(arguments))
         if not fills:
             _check_returned(title, returned, out)
