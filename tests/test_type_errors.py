@@ -43,7 +43,7 @@ def run(model, sampler=SGHMC, dtype=np.float64):
 def message(call, *arguments, **options):
     with pytest.raises(TypeError) as caught:
         call(*arguments, **options)
-    assert type(caught.value).__module__ == "builtins" or isinstance(caught.value, TypeError)
+    assert type(caught.value) is TypeError
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
     return str(caught.value)
