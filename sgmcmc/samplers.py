@@ -23,14 +23,33 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sgmcmc import checks
 from sgmcmc.device import step as device_step
 from sgmcmc.frames import Frame
-from sgmcmc.integrators import BAOAB, Dynamics, Euler, Noise, State, SymmetricSplitting
-from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, curvature, energy, specialise, with_momentum_law
-from sgmcmc.letters import Units
+from sgmcmc.integrators import BAOAB, Dynamics, Euler, Noise, State, SymmetricSplitting, advance
+from sgmcmc.kinetics import (
+    Gaussian,
+    MonomialGamma,
+    Overdamped,
+    curvature,
+    energy,
+    specialise,
+    velocity,
+    with_momentum_law,
+)
+from sgmcmc.letters import Units, drift
 from sgmcmc.moments import Moments, NoMoments
 from sgmcmc.rng import Stream, stream
 from sgmcmc.schedules import Constant, Schedule, as_schedule
 from sgmcmc.spread import is_long, update_spread
-from sgmcmc.thermostats import FixedFriction, InferredNoise, KnownNoise, PerChain, PerCoordinate, variables
+from sgmcmc.thermostats import (
+    FixedFriction,
+    InferredNoise,
+    KnownNoise,
+    PerChain,
+    PerCoordinate,
+    friction,
+    relax,
+    resample,
+    variables,
+)
 from sgmcmc.threads import usable_cores
 from sgmcmc.update import draw_momenta, noise_buffers, update_once
 
@@ -85,12 +104,22 @@ class Sampler:
         for name in ("resample_momentum", "resample_thermostat"):
             if getattr(self, name) is not None:
                 self._set(name, checks.integer(name, getattr(self, name), 1))
+        self._check_parts()
         self._check_composition()
         self._decide_center()
         self._warn_if_stiff()
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
+
+    def _check_parts(self) -> None:
+        """A part of your own lacks nothing that a kernel would ask of it."""
+        if not isinstance(self.kinetics, Overdamped):
+            for function in (energy, velocity, curvature):
+                function.require(self.kinetics)
+        for function in (friction, drift, relax, resample):
+            function.require(self.thermostat)
+        advance.require(self.integrator, self.kinetics)
 
     def _check_composition(self) -> None:
         if self.noise_estimate > self.sigma_p * self.temperature:

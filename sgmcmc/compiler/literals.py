@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import types
+from numba import errors, types
 
 from sgmcmc.compiler.intrinsics import Intrinsic
+from sgmcmc.compiler.type_errors import in_package
 
 if TYPE_CHECKING:
     from sgmcmc.compiler.open_functions import OpenFunction
@@ -19,9 +20,12 @@ __all__ = ["class_of", "compiled_form", "with_single_literals"]
 
 def compiled_form(function: OpenFunction, signature: tuple[Any, ...], device: bool) -> Callable[..., Any] | None:
     """The implementation for arguments of these Numba types, as Numba shall see it; None if there is none."""
-    classes = [class_of(t) for t in signature[: function.on]]
-    implementation = None if None in classes else function.choose(tuple(c for c in classes if c is not None), device)
+    found = [class_of(t) for t in signature[: function.on]]
+    classes = tuple(c for c in found if c is not None)
+    implementation = None if None in found else function.choose(classes, device)
     if implementation is None:
+        if any(hasattr(c, "_fields") and not in_package(c) for c in classes):
+            raise errors.TypingError(function.missing(classes))  # a part of the user's: said in Numba's message
         return None
     implementation = with_intrinsics(implementation)
     precisions = {p for t in signature for p in _precisions(t)}
@@ -72,4 +76,6 @@ def with_intrinsics(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _copy(function: Callable[..., Any], code: pytypes.CodeType, names: dict[str, Any]) -> Callable[..., Any]:
     scope = function.__globals__ | names
-    return pytypes.FunctionType(code, scope, function.__name__, function.__defaults__, function.__closure__)
+    made = pytypes.FunctionType(code, scope, function.__name__, function.__defaults__, function.__closure__)
+    made.__dict__.update(function.__dict__)
+    return made

@@ -26,6 +26,7 @@ from numba.core.typing import signature, templates
 from numba.extending import typeof_impl
 
 from sgmcmc.compiler.literals import class_of, compiled_form
+from sgmcmc.compiler.type_errors import blamed, returning, with_plain_errors
 
 __all__ = [
     "INSIDES",
@@ -137,7 +138,7 @@ class _ChosenByTypesAlone:
     def _get_jit_decorator(self) -> Any:
         if _is_device(self.context):
             return functools.partial(_device_jit, self.function.called)
-        return functools.partial(_part_jit, self.function.apart)
+        return functools.partial(_part_jit, self.function.apart, self.function.__name__)
 
     def _get_impl(self, args: Any, kws: Any) -> Any:
         key = self.context, tuple(args), tuple(kws.items())
@@ -171,18 +172,30 @@ def _options(function: Any, signature: tuple[Any, ...]) -> dict[str, Any]:
 # ---- parts: compiled as far as text ---------------------------------------------------------------------------------
 
 
-def _part_jit(apart: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """``numba.jit`` for parts; those with arrays that lie `apart` are told so to LLVM."""
+def _part_jit(apart: bool, name: str, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """``numba.njit`` for implementations of the open function `name`; if arrays lie `apart`, LLVM is told so."""
     own = _ApartCompiler if apart else _PartCompiler
-    return lambda function: _PartDispatcher(function, targetoptions=options, pipeline_class=own)
+    options |= {"nopython": True}
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = _PartDispatcher(function, targetoptions=options, pipeline_class=own)
+        dispatcher.stands_for = name
+        return dispatcher
+
+    return decorate
 
 
 class _PartDispatcher(registry.CPUDispatcher):  # type: ignore[misc]
+    stands_for = ""  # the name of the open function
+
     def compile(self, sig: Any) -> Any:
         """Compile for these types. Numba's own also looks for a disk cache, and installs timers."""
         arguments = tuple(sig)
         if arguments not in self.overloads:
-            self.add_overload(self._compiler.compile(arguments, None))
+            with blamed(self.stands_for, self.py_func, arguments):
+                found = self._compiler.compile(arguments, None)
+            returning(self.stands_for, self.py_func, arguments, found.signature.return_type)
+            self.add_overload(found)
         return self.overloads[arguments].entry_point
 
 
@@ -342,6 +355,7 @@ def kernel(function: Callable[..., Any], options: dict[str, Any], keep: Any, aro
     # Nothing calls a kernel from C: an entry for that is a hundred arguments, copied, in a tenth of the machine code.
     compiled = njit(**options, no_cfunc_wrapper=True, pipeline_class=_KernelCompiler)(function)
     compiled._cache = _KernelCache(keep)
+    compiled._compiler.compile = with_plain_errors(compiled._compiler)
     compiled.compile = around(compiled.compile, engine)
     return compiled
 

@@ -31,6 +31,7 @@ from typing import overload as typing_overload
 import numpy as np
 
 from sgmcmc.compiler import backend
+from sgmcmc.compiler.type_errors import in_package
 
 __all__ = [
     "LEAF",
@@ -49,9 +50,6 @@ __all__ = [
 # Fast-math flags never include nnan and ninf: with them LLVM may delete the very checks that notice a divergence.
 LEAF = frozenset({"contract", "nsz"})  # scalar formulas: the order of operations is part of the accuracy
 LOOP = frozenset({"contract", "nsz", "arcp", "reassoc"})  # array loops: sums may be reordered, so that they vectorise
-
-
-_PACKAGE = __name__.split(".")[0]
 
 
 class OpenFunction:
@@ -111,10 +109,20 @@ class OpenFunction:
         if found is None:
             found = self.choose(classes, _Simulated.on)
             if found is None:
-                names = ", ".join(cls.__name__ for cls in classes)
-                raise TypeError(f"{self.__name__} has no implementation for {names}; give one with @implements")
+                raise TypeError(self.missing(classes))
             self._chosen[classes] = found
         return found(*args)
+
+    def require(self, *parts: Any) -> None:
+        """TypeError, in one sentence, if there is no implementation for parts of these types."""
+        classes = tuple(map(type, parts))
+        if self.key_for(classes) is None:
+            raise TypeError(self.missing(classes))
+
+    def missing(self, classes: tuple[type, ...]) -> str:
+        """That there is no implementation for these classes, and what to do."""
+        names = ", ".join(cls.__name__ for cls in classes)
+        return f"{self.__name__} has no implementation for {names}; give one with @implements({self.__name__}, {names})"
 
     def __reduce__(self) -> str:
         return (
@@ -293,8 +301,7 @@ def implements(
             function.device_forms[key] = implementation
             return implementation
         function.implementations[key] = implementation
-        inside = implementation.__module__.split(".")[0] == _PACKAGE
-        function.allocates[key] = (not inside) if allocates is None else allocates
+        function.allocates[key] = not in_package(implementation) if allocates is None else allocates
         return implementation
 
     return register

@@ -227,7 +227,9 @@ def check_model(model: Any) -> None:
         raise TypeError(f"the model is a {name}; give one of sgmcmc.models, a Potential, or a NamedTuple of your own")
     if add_gradient.choose((type(model),)) is None:
         raise TypeError(f"{name} has no gradient; give one with @implements(add_gradient, {name})")
-    if "prior" not in fields and not isinstance(getattr(model, "prior", Flat()), Flat):
+    if "prior" in fields:
+        slope.require(model[fields.index("prior")])
+    elif not isinstance(getattr(model, "prior", Flat()), Flat):
         raise TypeError(
             f"{name}.prior is not a field, so compiled code cannot see it; make it a field of the NamedTuple"
         )

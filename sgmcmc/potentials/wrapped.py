@@ -18,6 +18,7 @@ from sgmcmc.compiler.kernels import kernel
 from sgmcmc.compiler.open_functions import implements
 from sgmcmc.parameters import Layout, Parameters
 from sgmcmc.potentials.adapters import ADAPTERS, filled_free_within, filled_within
+from sgmcmc.potentials.alone import alone, checking
 from sgmcmc.potentials.contract import (
     add_gradient,
     add_gradient_within,
@@ -107,7 +108,9 @@ class Potential(Model):
             raise TypeError(f"{self!r} has no energy; give Potential(..., energy=...), a function like the gradient's")
         check_energy_form(function, self.n_rows > 0)
         at, (chosen, weight) = point(self, theta), selection(self, rows)
-        likelihood = function(at, self.data, chosen) if self.n_rows > 0 else function(at)  # type: ignore[attr-defined]
+        arguments = (at, self.data, chosen) if self.n_rows > 0 else (at,)  # type: ignore[attr-defined]
+        with alone("energy", function):
+            likelihood = function(*arguments)
         return float(weight * float(likelihood) + _prior_energy(_Prior(self.prior), at))
 
     def _functions(self) -> tuple[Any, Any]:
@@ -291,10 +294,12 @@ def _new_class(name: str, gradient: Any, fills: bool, base: Any) -> Any:
     scope |= {"__repr__": Potential._repr, "__reduce__": _reduce}
     cls = type(name, (base, Potential), scope)
     adapter = ADAPTERS[base is _DataFields, fills](gradient)
+    adapter.check_types = checking(gradient, fills)
     adapter.__module__ = gradient.py_func.__module__  # the user's code, so kernels fingerprint it as such
     implements(add_gradient, cls, allocates=True)(adapter)
     if fills:
         within = (filled_within if base is _DataFields else filled_free_within)(gradient)
+        within.check_types = checking(gradient, fills)
         within.__module__ = gradient.py_func.__module__
         implements(add_gradient_within, cls, allocates=True)(within)
         implements(scratch_size, cls)(_dim_of)
