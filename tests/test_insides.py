@@ -73,16 +73,18 @@ def test_no_other_file_touches_the_insides_of_numba():
 
 
 def test_the_table_of_insides_is_whole_and_short():
-    """What the bridge imports, overrides or reads of Numba is in its table."""
-    listed = {part for name, _use, _without in numba_bridge.INSIDES for part in re.split(r"[:.]", name)}
+    """What the bridge imports from insides, or reads of their objects by a name with an underscore, is in its table."""
+    tables = [name for name, _use, _without in numba_bridge.INSIDES], numba_bridge.CUDA_INSIDES
+    listed = {part for names in tables for name in names for part in re.split(r"[:.]|\(\)", name)}
     tree = ast.parse(BRIDGE.read_text(encoding="utf-8"))
-    imported = {
-        alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("numba.core")
-        for alias in node.names
+    nodes = list(ast.walk(tree))
+    own = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)} | {"_keep", "_replace"}
+    imported = [n for n in nodes if isinstance(n, ast.ImportFrom) and re.match(r"numba\.(core|cuda\.)", str(n.module))]
+    names = {alias.name for node in imported for alias in node.names}
+    names |= {
+        n.attr for n in nodes if isinstance(n, ast.Attribute) and re.match("_[a-z]", n.attr) and n.attr not in own
     }
-    assert imported <= listed
+    assert names <= listed
     assert numba_bridge.missing() == []
     assert len(numba_bridge.INSIDES) <= 25
 
@@ -93,10 +95,13 @@ def test_without_any_one_of_them_the_plain_way_is_chosen(name, monkeypatch):
     *holders, last = path.split(".")
     holder = importlib.import_module(module)
     for part in holders:
-        holder = getattr(holder, part)
-    for owner in holder.__mro__ if isinstance(holder, type) else [holder]:
-        if last in vars(owner):
-            monkeypatch.delattr(owner, last)
+        holder = getattr(holder, part.removesuffix("()"))
+    if "()" in path:
+        monkeypatch.setattr(numba_bridge, "_is_set_in", lambda cls, attribute: (cls, attribute) != (holder, last))
+    else:
+        for owner in holder.__mro__ if isinstance(holder, type) else [holder]:
+            if last in vars(owner):
+                monkeypatch.delattr(owner, last)
     assert name in str(backend.plain_because())
 
 

@@ -9,7 +9,6 @@ What is used, in what for, and what happens without it: see `INSIDES`. If one is
 
 from __future__ import annotations
 
-import functools
 import importlib
 import inspect
 import itertools
@@ -20,9 +19,9 @@ from typing import Any
 import llvmlite.binding as ll
 from llvmlite.ir import Constant, IntType, MetaDataString, PointerType
 from llvmlite.ir.instructions import Branch, ConditionalBranch
-from numba import njit, types
-from numba.core import bytecode, cgutils, codegen, compiler, registry, runtime, serialize
-from numba.core.typing import signature, templates
+from numba import errors, njit, types
+from numba.core import bytecode, codegen, compiler, registry, runtime, serialize
+from numba.core.typing import templates
 from numba.extending import typeof_impl
 
 from sgmcmc.compiler.literals import class_of, compiled_form
@@ -39,36 +38,55 @@ __all__ = [
     "registers_of",
 ]
 
-# Name, what it is used for, what happens without it (beside that `plain` is taken).
+# Name, what it is used for, what happens without it (beside that `plain` is taken). After () comes an attribute of objects,
+# which is looked for in the code of their class. Those of CUDA's are used on GPUs alone.
 INSIDES = (
+    ("numba.core.typing.templates:AbstractTemplate", "one compilation of a part for all its callers", "three of them"),
+    ("numba.core.registry:CPUDispatcher", "a part is compiled without looking for files", "slower"),
     (
-        "numba.core.typing.templates:make_overload_template",
-        "one compilation of a part for all callers",
-        "3 times as many",
+        "numba.core.registry:CPUDispatcher()._compiler",
+        "the same; errors of a user's function in a few lines",
+        "hundreds",
     ),
-    ("numba.core.typing.templates:_OverloadFunctionTemplate._build_impl", "the same", ""),
     (
-        "numba.core.typing.templates:_OverloadFunctionTemplate._get_jit_decorator",
-        "parts have a compiler of their own",
-        "",
+        "numba.core.dispatcher:_FunctionCompiler()._failed_cache",
+        "a function that was mended is tried again",
+        "a new session",
     ),
-    ("numba.core.typing.templates:_OverloadFunctionTemplate._get_impl", "one compilation for all callers", ""),
-    ("numba.core.registry:CPUDispatcher", "a part is compiled without looking for files", ""),
-    ("numba.core.registry:cpu_target", "Ctrl-C while code is generated; the cache", "Ctrl-C is lost then"),
-    ("numba.core.compiler:Compiler", "libraries of parts and kernels", "every part is optimised at every level"),
+    ("numba.core.registry:CPUDispatcher()._cache", "kernels are kept by their content", "stale kernels"),
+    ("numba.core.registry:cpu_target", "the processor, and what generates code for it", "no kept kernels"),
+    (
+        "numba.core.compiler:Compiler",
+        "libraries of our own for parts and kernels",
+        "LLVM works at every level of calls",
+    ),
+    ("numba.core.compiler:CompileResult._reduce", "kernels to files", "every process compiles"),
     ("numba.core.compiler:CompileResult._rebuild", "kernels from files", "every process compiles"),
-    ("numba.core.compiler:CompileResult._reduce", "kernels to files", ""),
-    ("numba.core.codegen:CodeLibrary", "a part stays text", ""),
-    ("numba.core.codegen:CPUCodeLibrary._get_module_for_linking", "a user's function that calls a part", ""),
-    ("numba.core.codegen:JITCodeLibrary", "the library of a kernel", ""),
-    ("numba.core.codegen:CPUCodeLibrary._optimize_final_module", "one run of LLVM's passes", "twice, and slower steps"),
-    ("numba.core.codegen:CPUCodegen._module_pass_manager", "the passes", ""),
-    ("numba.core.codegen:CPUCodegen._create_empty_module", "parts linked for a user's function", ""),
-    ("numba.core.cgutils:normalize_ir_text", "the text of a part", ""),
-    ("numba.core.bytecode:FunctionIdentity._unique_ids", "names that no other process gives", "see numba#10486"),
-    ("numba.core.serialize:dumps", "classes of a script, kept by value", ""),
-    ("numba.core.runtime:rtsys", "loading without what only compiling needs", "20 ms more"),
-    ("numba.core.typing:signature", "the types a kernel is found under", "loaded at every call"),
+    ("numba.core.options:DefaultOptions._nrt", "parts without reference counts", "steps slow down by atomic counts"),
+    ("numba.core.codegen:CodeLibrary", "a part stays text", "it is optimised by itself"),
+    ("numba.core.codegen:JITCodeLibrary", "the library of a kernel", "as above"),
+    ("numba.core.codegen:CPUCodeLibrary()._linking_libraries", "what a kernel links, each once", "as above"),
+    ("numba.core.codegen:CPUCodeLibrary()._final_module", "where a kernel is linked", "as above"),
+    ("numba.core.codegen:CPUCodeLibrary._optimize_final_module", "one run of LLVM's passes", "two of them"),
+    (
+        "numba.core.codegen:CPUCodeLibrary._get_module_for_linking",
+        "a user's function that calls a part",
+        "no such function",
+    ),
+    ("numba.core.codegen:CPUCodeLibrary()._codegen", "the passes", "as above"),
+    ("numba.core.codegen:CPUCodegen._module_pass_manager", "the passes", "as above"),
+    ("numba.core.codegen:CPUCodegen()._engine", "Ctrl-C while code is generated waits", "it is lost"),
+    ("numba.core.bytecode:FunctionIdentity._unique_ids", "names that no other process gives", "numba#10486"),
+    ("numba.core.serialize:dumps", "classes of a script are kept by value", "their kernels are not kept"),
+    ("numba.core.runtime:rtsys", "a kernel is loaded without what only compiling needs", "20 ms more"),
+)
+CUDA_INSIDES = (
+    "CUDACache._index_key",
+    "CUDACache._cache_file",
+    "_launch_config_key",
+    "_codelibrary",
+    "_module",
+    "driver",
 )
 
 
@@ -82,10 +100,18 @@ def _is_there(name: str) -> bool:
     try:
         found: Any = importlib.import_module(module)
         for part in path.split("."):
-            found = getattr(found, part)
+            if isinstance(found, type) and f"{found.__name__}()." in path:
+                return _is_set_in(found, part)
+            found = getattr(found, part.removesuffix("()"))
     except (ImportError, AttributeError):
         return False
     return True
+
+
+def _is_set_in(cls: type, attribute: str) -> bool:
+    """Whether the code of a class, or of its bases, reads or sets an attribute."""
+    inside = (getattr(f, "__code__", None) for each in cls.__mro__ for f in vars(each).values())
+    return any(code is not None and attribute in code.co_names for code in inside)
 
 
 # Names of compiled functions are numbered from 1 in every process. Two functions of one name that two processes have kept would
@@ -110,44 +136,49 @@ _declared: set[type] = set()
 def _numba_type(function: Any, _context: Any) -> Any:
     """What Numba calls the type of an open function; made when it is first asked for, which keeps imports quick."""
     if function.numba_type is None:
-        names = ", ".join(inspect.signature(function).parameters)
-        scope: dict[str, Any] = {"choose": lambda *signature: compiled_form(function, signature, False)}
-        scope["choose_for_device"] = lambda *signature: compiled_form(function, signature, True)
-        # Numba wants a typing function with the very argument names of the function it stands for.
-        exec(f"def typing({names}):\n    return choose({names})", scope)
-        exec(f"def typing_for_device({names}):\n    return choose_for_device({names})", scope)
-        template = templates.make_overload_template(function, scope["typing"], {}, False, "never", False)
-        extra = {"function": function, "typing_for_device": staticmethod(scope["typing_for_device"])}
-        function.numba_type = types.Function(type(template.__name__, (_ChosenByTypesAlone, template), extra))
+        template = type(function.__name__, (_ChosenByTypes,), {"key": function, "parts": {}, "entries": {}})
+        function.numba_type = types.Function(template)
     return function.numba_type
 
 
-class _ChosenByTypesAlone:
+class _ChosenByTypes(templates.AbstractTemplate):  # type: ignore[misc]
     """What ``numba.extending.overload`` does, but one compilation serves all callers.
 
     Numba keeps one per set of the caller's compile options. Ours are set explicitly, so they do not depend on the caller,
     and a leaf that is used by leaves, loops and kernels would be compiled three times for nothing.
     """
 
-    function: Any
-    typing_for_device: Callable[..., Any]
+    key: Any
     context: Any
-    _build_impl: Callable[..., Any]
-    _impl_cache: dict[Any, Any]
+    parts: dict[Any, Any]
+    entries: dict[Any, Any]
 
-    def _get_jit_decorator(self) -> Any:
-        if _is_device(self.context):
-            return functools.partial(_device_jit, self.function.called)
-        return functools.partial(_part_jit, self.function.apart, self.function.__name__)
+    def generic(self, args: Any, kws: Any) -> Any:
+        """The signature of the part that serves these types, which is compiled."""
+        try:
+            args = inspect.signature(self.key).bind(*args, **kws).args
+        except TypeError as error:
+            raise errors.TypingError(f"{self.key.__name__}: {error}") from None
+        key = self.context, args
+        made = self.parts[key] if key in self.parts else self._made(args)
+        if made is None:
+            return None
+        part = types.Dispatcher(made)
+        found = part.get_call_type(self.context, args, {})
+        self.entries[found.args] = part.get_overload(found)
+        self.parts[key] = made  # one that does not compile may be mended
+        return found
 
-    def _get_impl(self, args: Any, kws: Any) -> Any:
-        key = self.context, tuple(args), tuple(kws.items())
-        if key not in self._impl_cache:
-            self._jit_options = _options(self.function, args)
-            if _is_device(self.context):
-                self._overload_func = self.typing_for_device
-            self._impl_cache[key] = self._build_impl(key, args, kws)
-        return self._impl_cache[key]
+    def get_impl_key(self, sig: Any) -> Any:
+        """What Numba finds the code of a signature by."""
+        return self.entries[sig.args]
+
+    def _made(self, args: Any) -> Any:
+        device = _is_device(self.context)
+        form = compiled_form(self.key, args, device)
+        if form is None:
+            return None
+        return _device_part(self.key, form) if device else _part(self.key, args, form)
 
 
 def _is_device(context: Any) -> bool:
@@ -160,6 +191,7 @@ def _options(function: Any, signature: tuple[Any, ...]) -> dict[str, Any]:
     classes = [class_of(t) for t in signature[: function.on]]
     key = None if None in classes else function.key_for(tuple(classes))
     return {
+        "nopython": True,
         "forceinline": function.inline,
         "fastmath": set(function.fastmath),
         "error_model": "numpy",
@@ -172,17 +204,12 @@ def _options(function: Any, signature: tuple[Any, ...]) -> dict[str, Any]:
 # ---- parts: compiled as far as text ---------------------------------------------------------------------------------
 
 
-def _part_jit(apart: bool, name: str, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """``numba.njit`` for implementations of the open function `name`; if arrays lie `apart`, LLVM is told so."""
-    own = _ApartCompiler if apart else _PartCompiler
-    options |= {"nopython": True}
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = _PartDispatcher(function, targetoptions=options, pipeline_class=own)
-        dispatcher.stands_for = name
-        return dispatcher
-
-    return decorate
+def _part(function: Any, args: Any, form: Callable[..., Any]) -> Any:
+    """``numba.njit`` for an implementation of an open function; if arrays lie apart, LLVM is told so."""
+    own = _ApartCompiler if function.apart else _PartCompiler
+    dispatcher = _PartDispatcher(form, targetoptions=_options(function, args), pipeline_class=own)
+    dispatcher.stands_for = function.__name__
+    return dispatcher
 
 
 class _PartDispatcher(registry.CPUDispatcher):  # type: ignore[misc]
@@ -251,20 +278,21 @@ class _PartLibrary(_WideLibrary):
         for function in _defined(module):
             function.linkage = "linkonce_odr"  # any of several will do, and none if all calls are inlined
             _mark(module, function)
-        self.texts.append(cgutils.normalize_ir_text(str(module)))
+        self.texts.append(str(module).encode().decode("latin1"))  # as LLVM wants it
 
     def finalize(self) -> None:
-        self._finalized = True
+        """Nothing: it is text."""
 
     def _get_module_for_linking(self) -> Any:
         """For a function of a user's that calls a part, outside of any kernel.
 
         LLVM leaves out what is ``linkonce`` and not called yet, so it is that only afterwards.
         """
-        module = ll.parse_assembly(str(self._codegen._create_empty_module(self.name)))
         parts, others = _reachable([self])
-        for text in (text for part in parts for text in part.texts):
-            module.link_in(ll.parse_assembly(text.replace("define linkonce_odr ", "define ")))
+        texts = (text.replace("define linkonce_odr ", "define ") for part in parts for text in part.texts)
+        module, *more = map(ll.parse_assembly, texts)
+        for each in more:
+            module.link_in(each)
         for library in others:
             module.link_in(library._get_module_for_linking(), preserve=True)
         for function in module.functions:
@@ -355,7 +383,8 @@ def kernel(function: Callable[..., Any], options: dict[str, Any], keep: Any, aro
     # Nothing calls a kernel from C: an entry for that is a hundred arguments, copied, in a tenth of the machine code.
     compiled = njit(**options, no_cfunc_wrapper=True, pipeline_class=_KernelCompiler)(function)
     compiled._cache = _KernelCache(keep)
-    compiled._compiler.compile = with_plain_errors(compiled._compiler)
+    own = compiled._compiler
+    own.compile = with_plain_errors(own.compile, own._failed_cache.clear)
     compiled.compile = around(compiled.compile, engine)
     return compiled
 
@@ -389,7 +418,7 @@ class _KernelCache:
             return None
         runtime.rtsys.initialize(target_context)  # all that machine code needs; a refresh loads what compiling does
         result = compiler.CompileResult._rebuild(target_context, *found)
-        return result._replace(signature=signature(result.signature.return_type, *sig))
+        return result._replace(signature=result.signature.return_type(*sig))
 
     def enable(self) -> None:
         """Numba's word for what it always is here."""
@@ -408,20 +437,15 @@ def _target_of(sig: Any) -> tuple[Any, tuple[Any, ...]]:
 # ---- GPUs -----------------------------------------------------------------------------------------------------------
 
 
-def _device_jit(called: bool, **_options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Numba's decorator for functions on a GPU; the options of `_part_jit` are for the CPU.
-
-    NVVM inlines all that it may. What is `called` stays a function of its own, so that its registers are free again after it.
-    """
+def _device_part(function: Any, form: Callable[..., Any]) -> Any:
+    """A function on a GPU. NVVM inlines all that it may; what is `called` stays a function of its own, so that its registers are
+    free again after it."""
     from numba import cuda
 
-    def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = cuda.jit(device=True)(function)
-        if called:
-            dispatcher.compile_device = _not_inlined(dispatcher.compile_device)
-        return dispatcher
-
-    return decorate
+    dispatcher = cuda.jit(device=True)(form)
+    if function.called:
+        dispatcher.compile_device = _not_inlined(dispatcher.compile_device)
+    return dispatcher
 
 
 def _not_inlined(compile_device: Callable[..., Any]) -> Callable[..., Any]:

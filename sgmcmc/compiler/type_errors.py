@@ -51,16 +51,15 @@ class _Place(NamedTuple):
     line: int
 
 
-def with_plain_errors(compiler: Any) -> Callable[..., Any]:
+def with_plain_errors(compile_for: Callable[..., Any], forget: Callable[[], None]) -> Callable[..., Any]:
     """`compile` of a kernel's compiler, with a few lines in place of Numba's where a function of the user's is wrong."""
-    compile_for = compiler.compile
 
     def compile_plainly(*arguments: Any) -> Any:
         try:
             with said_plainly():
                 return compile_for(*arguments)
         except TypeError:
-            getattr(compiler, "_failed_cache", {}).clear()  # the user may mend the function, and try again
+            forget()  # the user may mend the function, and try again
             raise
 
     return compile_plainly
