@@ -62,3 +62,4 @@ def _chosen() -> Any:
 _backend = _chosen()
 declare, kernel, dumps = _backend.declare, _backend.kernel, _backend.dumps
 keep_device_kernel, cuda_driver, registers_of = _backend.keep_device_kernel, _backend.cuda_driver, _backend.registers_of
+keep_parts = _backend.keep_parts

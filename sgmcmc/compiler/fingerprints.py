@@ -11,6 +11,7 @@ import enum
 import hashlib
 import os
 import platform
+import time
 import types as pytypes
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -41,8 +42,9 @@ def key_of(function: Callable[..., Any], arguments: Any, target: tuple[Any, ...]
     digest.update(f"{function.__module__}.{function.__qualname__}".encode())
     if not _in_package(function):
         digest.update(fingerprint(function))
+    foreign = list(_foreign())
     for cls in classes:
-        digest.update(implementations_fingerprint(cls))
+        digest.update(implementations_fingerprint(cls, foreign))
     return digest.hexdigest()
 
 
@@ -64,6 +66,7 @@ def _sources() -> list[str]:
     return sorted(found)
 
 
+_Form = tuple[str, str, tuple[type, ...], Callable[..., Any]]
 _known: dict[tuple[Any, ...], bytes] = {}  # the fingerprint of files with these sizes and times
 
 
@@ -85,8 +88,13 @@ def _loaded_sources() -> bytes:
     If they were edited since, what it compiles belongs to neither version: a key that is never found again keeps it from
     being taken for the new one by other processes.
     """
-    now = _fingerprint_now()
-    return now if now == _AT_IMPORT else now + os.urandom(16)
+    if time.monotonic() - _looked[0] > 0.5:  # a kernel has hundreds of parts
+        now = _fingerprint_now()
+        _looked[:] = time.monotonic(), now if now == _AT_IMPORT else now + os.urandom(16)
+    return bytes(_looked[1])
+
+
+_looked: list[Any] = [-1.0, b""]  # when, and what was found
 
 
 def _name(cls: type) -> str:
@@ -102,18 +110,18 @@ def _classes(numba_type: Any) -> Iterator[type]:
             yield from _classes(member)
 
 
-def implementations_fingerprint(cls: type) -> bytes:
+def implementations_fingerprint(cls: type, foreign: list[_Form] | None = None) -> bytes:
     """A digest of what a class means to every open function, as far as that is not said in this package."""
     digest = hashlib.sha256(_name(cls).encode())
     digest.update(repr(getattr(cls, "_fields", ())).encode())
-    for name, kind, key, implementation in _foreign():
+    for name, kind, key, implementation in _foreign() if foreign is None else foreign:
         if any(base in cls.__mro__ for base in key):
             digest.update(f"{name} {kind} {[_name(c) for c in key]}".encode())
             digest.update(fingerprint(implementation))
     return digest.digest()
 
 
-def _foreign() -> Iterator[tuple[str, str, tuple[type, ...], Callable[..., Any]]]:
+def _foreign() -> Iterator[_Form]:
     """All that is implemented outside of this package: function, kind, types and implementation."""
     for function in open_functions():
         if not all(map(_in_package, (*function.implementations.values(), *function.device_forms.values()))):
@@ -172,7 +180,9 @@ def _absorb(value: Any, digest: Any, seen: set[int]) -> None:
             _absorb(implementation, digest, seen)
     elif isinstance(value, type | pytypes.ModuleType | pytypes.BuiltinFunctionType | np.ufunc):
         digest.update(str(getattr(value, "__name__", value)).encode())
-    elif isinstance(value, int | float | complex | str | bytes | bool | None | np.generic | enum.Enum):
+    elif isinstance(
+        value, int | float | complex | str | bytes | bool | None | np.generic | np.dtype | enum.Enum | types.Type
+    ):
         digest.update(f"{type(value).__name__}{value!r}".encode())
     else:
         digest.update(f"{type(value).__module__}.{type(value).__qualname__}".encode())

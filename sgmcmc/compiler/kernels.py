@@ -73,3 +73,13 @@ def _grow_old() -> None:
     if gc.get_freeze_count() == 0:  # else there are objects that somebody wants to stay frozen
         gc.freeze()
         gc.unfreeze()
+
+
+class _Parts(Store):
+    """The files of parts."""
+
+    def key_of(self, function: Callable[..., Any], arguments: Any, target: tuple[Any, ...]) -> str:
+        return key_of(function, arguments, (*target, function.__code__.co_firstlineno))
+
+
+backend.keep_parts(_Parts("part", backend.dumps))
