@@ -18,7 +18,7 @@ from numba.extending import overload
 from sgmcmc.compiler import waiting
 from sgmcmc.compiler.literals import compiled_form
 
-__all__ = ["cuda_driver", "declare", "dumps", "keep_device_kernel", "kernel", "registers_of"]
+__all__ = ["cuda_driver", "declare", "dumps", "keep_device_kernel", "keep_parts", "kernel", "registers_of"]
 
 dumps = pickle.dumps
 
@@ -91,6 +91,10 @@ def _collect(value: Any, classes: dict[type, None]) -> None:
 
 def keep_device_kernel(compiled: Any, keep: Any, guard: Callable[[], Any]) -> None:
     """Nothing: without Numba's insides a kernel for GPUs is compiled in every process."""
+
+
+def keep_parts(files: Any) -> None:
+    """Nothing: parts are Numba's here."""
 
 
 def cuda_driver() -> Any:
