@@ -130,7 +130,7 @@ class Environment:
         wheels = ("--prefer-binary", "--only-binary", WHEELS)
         done = self.run("-m", "pip", "install", *QUIET, *wheels, str(self.wheel), *versions, *TOOLS)
         errors = re.findall(r"^ERROR: (.*)$", done.stderr, re.MULTILINE)
-        return "" if done.returncode == 0 else f"not installed: {errors[0] if errors else 'pip failed'}"
+        return "" if done.returncode == 0 else f"not installed: {told(errors[0] if errors else 'pip failed')}"
 
     def check(self, what: str) -> tuple[str, dict[str, object]]:
         """Something of docs/version_checks.py: "yes" or how it failed, and what it found."""
@@ -143,8 +143,13 @@ class Environment:
 
 
 def failure(done: subprocess.CompletedProcess[str]) -> str:
-    lines = done.stderr.strip().splitlines() or ["no message"]
-    return f"no: {lines[-1]}".replace("|", "/")[:200]
+    lines = done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["no message"]
+    return f"no: {told(lines[-1])}"
+
+
+def told(line: str) -> str:
+    """A message for a cell of the table, without folders of the machine it came from."""
+    return re.sub(r"(?:/[\w.+-]+)+/", "…/", line).replace("|", "/")[:200]
 
 
 def wheel_of_the_working_copy(folder: Path) -> Path:
