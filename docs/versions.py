@@ -278,8 +278,8 @@ newer ones there.
 
 ## The same bits in one environment, other bits in another
 
-Another Numba brings another LLVM, which may round differently. Draws of the same seed are the same bits only with the same
-versions (column *draws*).
+Another Numba brings another LLVM, which may round differently. Draws of the same seed may be other bits with another Numba
+(column *draws*).
 
 Within one environment `sampler.step` and the loop of `sample` are two kernels, and give the same bits. The flags of loops,
 `contract` and `reassoc`, allow LLVM to round them differently, so this is checked: part of *five samplers* is that SGLD,
