@@ -20,9 +20,9 @@ import numba
 import numpy as np
 
 import sgmcmc as sg
+from sgmcmc.compiler import waiting
 from sgmcmc.elementary import softplus, tanh
 from sgmcmc.kinetics import curvature, energy, velocity
-from sgmcmc.linking import KernelCompiler
 
 PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "pandas", "matplotlib", "tqdm", "arviz-stats")
 PRESETS = {
@@ -118,13 +118,7 @@ def versions() -> dict[str, str]:
 
 def main() -> None:
     compiled: list[str] = []
-    own = KernelCompiler.compile_extra
-
-    def counted(self: Any, function: Any) -> Any:
-        compiled.append(function.__qualname__)
-        return own(self, function)
-
-    KernelCompiler.compile_extra = counted
+    waiting.compiles = compiled.append  # what would be said to who waits
     what = {"versions": versions, "samplers": samplers, "gradient": gradient, "kinetics": kinetics}[sys.argv[1]]
     found = what()
     facts = {"compiled": len(compiled), "seconds": time.process_time(), "from": str(Path(sg.__file__).parent)}

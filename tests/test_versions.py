@@ -40,10 +40,18 @@ def test_other_versions_are_told_apart():
     assert not equal("0.6", "0.60")
 
 
-def test_a_build_needs_the_versions_that_a_run_needs(versions):
-    build = dict(text.split(">=") for text in PROJECT["build-system"]["requires"])
-    for name in ("numba", "scipy"):
-        assert build[name] == versions.bounds()[name]
+def test_a_build_with_kernels_needs_the_versions_that_a_run_needs_and_any_other_none(versions, monkeypatch):
+    pytest.importorskip("hatchling")
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    hook = module.CustomBuildHook(".", {}, None, None, "", "wheel", None)
+    monkeypatch.setenv("SGMCMC_READY", "1")
+    needed = dict(text.split(">=") for text in hook.dependencies())
+    assert needed == {name: versions.bounds()[name] for name in ("numba", "scipy", "tqdm")}
+    monkeypatch.delenv("SGMCMC_READY")
+    assert hook.dependencies() == []
+    assert [text.split(">=")[0] for text in PROJECT["build-system"]["requires"]] == ["hatchling"]
 
 
 def test_every_python_that_is_named_has_a_row_that_passed_with_its_newest_numba(versions):
