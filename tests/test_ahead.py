@@ -56,7 +56,7 @@ def dynamics_of(sampler):
 
 def test_every_preset_is_compiled_for_every_model():
     kinds = {(dynamics_of(getattr(sgmcmc, preset)(1e-3)), model, dtype) for preset, model, dtype in ahead.cases()}
-    assert len(kinds) == 12
+    assert len(kinds) == 16
     presets = (sgmcmc.SGLD, sgmcmc.SGHMC, sgmcmc.SGNHT, sgmcmc.SGMGT, sgmcmc.SGMGTD)
     assert {dynamics_of(preset(1e-3)) for preset in presets} == {dynamics for dynamics, _, _ in kinds}
 

@@ -92,9 +92,11 @@ def _cache() -> str:
         return f"{path} (not there yet)"
     except (OSError, RuntimeError) as error:
         return f"none ({error}); set NUMBA_CACHE_DIR to a folder that can be written to"
-    count, reason = len(list(path.glob("*.nbc"))), state_of(status)
+    names = [file.name for file in path.glob("*.nbc")]
+    parts, reason = sum(name.startswith("part.") for name in names), state_of(status)
     trust = "" if reason is None else f"; NOT TRUSTED, {reason}"
-    return f"{path} ({count} kernels; owner {status.st_uid}, mode {stat.S_IMODE(status.st_mode):o}{trust})"
+    found = f"{len(names) - parts} kernels, {parts} parts of such"
+    return f"{path} ({found}; owner {status.st_uid}, mode {stat.S_IMODE(status.st_mode):o}{trust})"
 
 
 def _numba_by() -> str:

@@ -1,7 +1,7 @@
 """Kernels before they are needed: into the user's folder (``sgmcmc compile``), or into a wheel (hatch_build.py).
 
 They are found by their content, as all kernels are: with another processor, another Numba or an edited source none is found, and
-what is needed is compiled as ever. The kernel around a gradient of your own holds that gradient, and cannot be here.
+what is needed is compiled as ever. The kernel around a gradient of your own holds that gradient; what can be here is its parts.
 """
 
 from __future__ import annotations
@@ -21,13 +21,18 @@ import numpy as np
 __all__ = ["cases", "compile_all", "compile_into"]
 
 PRESETS = ("SGMGTD", "SGNHT", "SGHMC", "SGLD")  # SGMGT has the kernel of SGMGT-D: its noise on θ and ξ is a number, 0
+KINDS = (
+    ("logistic regression", "float64"),
+    ("logistic regression", "float32"),
+    ("five wells", "float64"),
+    ("a gradient", "float64"),
+)
 Case = tuple[str, str, str]  # preset, model, precision
 
 
 def cases(presets: tuple[str, ...] = PRESETS) -> list[Case]:
     """The longest first: two processes then end together."""
-    kinds = ("logistic regression", "float64"), ("logistic regression", "float32"), ("five wells", "float64")
-    return [(preset, *kind) for preset in presets for kind in kinds]
+    return [(preset, *kind) for preset in presets for kind in KINDS]
 
 
 def compile_all(chosen: list[Case], cache: str | None = None, processes: int | None = None) -> Iterator[Case]:
@@ -56,6 +61,8 @@ def _keep_kernels_in(cache: str | None) -> None:
 
 def compile_case(case: Case) -> Case:
     """One run that takes no time beside its compilation."""
+    from numba import njit
+
     import sgmcmc as sg
 
     preset, model, dtype = case
@@ -64,9 +71,20 @@ def compile_case(case: Case) -> Case:
     if model == "logistic regression":
         X, y = np.eye(4), np.arange(4) % 2
         sg.sample(sg.models.LogisticRegression(X, y, sg.priors.Gaussian(1.0)), sampler, 1, batch_size=2, **options)
-    else:
+    elif model == "five wells":
         sg.sample(sg.models.FiveWell(), sampler, 1, **options)
+    else:
+        data = np.eye(4), np.zeros(4)
+        sg.sample(sg.Potential(njit(_gradient), dim=4, data=data), sampler, 1, batch_size=2, **options)
     return case
+
+
+def _gradient(theta: Any, data: Any, rows: Any) -> Any:
+    """Of a regression, for the parts around a gradient of somebody's own."""
+    total = np.zeros_like(theta)
+    for r in rows:
+        total += ((data[0][r] * theta).sum() - data[1][r]) * data[0][r]
+    return total
 
 
 if __name__ == "__main__":
