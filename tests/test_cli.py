@@ -15,7 +15,7 @@ from sgmcmc.commands import demo, info
 from sgmcmc.compiler import store
 from sgmcmc.trace import Trace
 
-COMMANDS = ["info", "demo", "compare", "reproduce", "validate", "bench"]
+COMMANDS = ["info", "demo", "compile", "compare", "reproduce", "validate", "bench"]
 
 
 def exit_code(arguments):

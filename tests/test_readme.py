@@ -63,12 +63,12 @@ def test_a_block_that_fails_is_seen(tmp_path):
         run("-c", "import warnings; warnings.warn('out of date')", directory=tmp_path)
 
 
-def test_ci_runs_exactly_the_commands_of_the_readme_and_of_the_page_on_gpus():
-    pages = README, ROOT / "docs" / "gpu.md"
+def test_ci_runs_exactly_the_commands_of_the_readme_and_of_the_pages_on_gpus_and_versions():
+    pages = README, ROOT / "docs" / "gpu.md", ROOT / "docs" / "versions.md"
     commands = [line for page in pages for block in blocks(page, "sh") for line in block.splitlines()]
     in_ci = re.findall(r"^in_a_fresh_copy '(.*)'$", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)
     assert in_ci == commands
-    assert len(commands) == 4
+    assert len(commands) == 6
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

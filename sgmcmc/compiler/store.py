@@ -47,7 +47,7 @@ def folder() -> Path:
 
 def state_of(status: os.stat_result) -> str | None:
     """Why a file or folder is not trusted; None if it is."""
-    if os.name != "posix":
+    if not hasattr(os, "geteuid"):  # Windows has lists of rights, and a folder for each user
         return None
     if status.st_uid not in (os.geteuid(), 0):
         return f"it belongs to user {status.st_uid}"
