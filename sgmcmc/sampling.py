@@ -34,7 +34,6 @@ from sgmcmc.trace import Trace
 __all__ = ["sample"]
 
 
-@waiting.speaks
 def sample(
     model: Any,
     sampler: Sampler,
@@ -115,6 +114,7 @@ def sample(
         raise TypeError(f"warn={checks.show(warn)} is neither True nor False")
     place = as_place(checkpoint, checkpoint_every, resume, out, executor, keep, settings.device)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(waiting.speaking(progress))
         if place.checkpoint is not None:
             stack.enter_context(Lock(place.checkpoint))
         found = place.found()

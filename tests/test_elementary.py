@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sgmcmc import elementary
-from sgmcmc.dispatch import LOOP
+from sgmcmc.compiler.open_functions import LOOP
 
 PRECISIONS = [np.float32, np.float64]
 REFERENCES = {

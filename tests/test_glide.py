@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.dispatch import LOOP
+from sgmcmc.compiler.open_functions import LOOP
 from sgmcmc.glide import glide
 from sgmcmc.integrators import Moment, center_now, injected
 from sgmcmc.letters import compensate, drift, drift_compensated, rub

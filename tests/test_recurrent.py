@@ -182,7 +182,7 @@ def test_what_was_found_is_kept_through_edits_elsewhere_and_not_through_others(t
         edited.setattr(harness, "_sources", lambda: b"another plot")
         assert files() == first
     with monkeypatch.context() as edited:
-        edited.setattr(contest.kernels, "package_fingerprint", lambda: b"another kernel")
+        edited.setattr(contest.fingerprints, "package_fingerprint", lambda: b"another kernel")
         assert set(first) < set(files())
     assert kept.digest(contest._sources(tiny)) != kept.digest(contest._sources(files))
 

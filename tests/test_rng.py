@@ -19,7 +19,7 @@ import pytest
 from scipy import stats
 
 from sgmcmc import rng
-from sgmcmc.dispatch import LOOP
+from sgmcmc.compiler.open_functions import LOOP
 
 PRECISIONS = [np.float32, np.float64]
 LIMIT = 5.0

@@ -13,9 +13,8 @@ import pytest
 from sgmcmc.compiler import waiting
 
 
-@waiting.speaks
 def work(seconds, compiled=True, progress=True):
-    with waiting.said():
+    with waiting.speaking(progress), waiting.said():
         if compiled:
             waiting.compiles("outer")
             with waiting.said():  # a kernel that the outer one needs
@@ -59,13 +58,11 @@ def test_on_a_terminal_one_line_grows_older(capsys, monkeypatch):
 def test_an_outer_function_with_progress_speaks_for_those_it_calls_without(capsys, monkeypatch):
     monkeypatch.setattr(waiting, "MOMENT", 0.01)
 
-    @waiting.speaks
-    def outer(progress=True):
+    with waiting.speaking():
         work(0.05, progress=False)
-
-    outer()
     assert "compiles outer" in capsys.readouterr().err
-    outer(progress=False)
+    with waiting.speaking(False):
+        work(0.05, progress=False)
     assert capsys.readouterr().err == ""
 
 

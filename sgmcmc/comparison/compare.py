@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["compare", "read_seeds"]
 
 
-@waiting.speaks
 def compare(
     samplers: Mapping[str, Sampler],
     model: Any,
@@ -87,9 +86,10 @@ def compare(
         options | {"gradient_noise": gradient_noise, "dtype": dtype},
     )
     threads = None if threads is None else checks.integer("threads", threads, 1)
-    for task in {task.name: task for task in tasks}.values():
-        rehearse(task, setting)
-    outcomes, interrupted = run_all(tasks, setting, executor, threads, progress)
+    with waiting.speaking(progress):
+        for task in {task.name: task for task in tasks}.values():
+            rehearse(task, setting)
+        outcomes, interrupted = run_all(tasks, setting, executor, threads, progress)
     return _table(outcomes, Judge(model, names, own, truth, known_modes, temperature), setting, interrupted)
 
 

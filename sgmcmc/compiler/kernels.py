@@ -15,6 +15,7 @@ from numba import config
 
 from sgmcmc.compiler import backend, waiting
 from sgmcmc.compiler.fingerprints import key_of
+from sgmcmc.compiler.literals import with_intrinsics
 from sgmcmc.compiler.open_functions import LOOP
 from sgmcmc.compiler.store import Store
 from sgmcmc.interrupts import with_late_interrupts
@@ -26,7 +27,9 @@ OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": set(LOOP)}
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a module-level function for the CPU: no GIL, NumPy's division rules, cached by content."""
-    return function if config.DISABLE_JIT else backend.kernel(function, OPTIONS, Kept(function), _around)
+    if config.DISABLE_JIT:
+        return function
+    return backend.kernel(with_intrinsics(function), OPTIONS, Kept(function), _around)
 
 
 class Kept(Store):

@@ -15,7 +15,7 @@ from sgmcmc.compiler.type_errors import in_package
 if TYPE_CHECKING:
     from sgmcmc.compiler.open_functions import OpenFunction
 
-__all__ = ["class_of", "compiled_form", "with_single_literals"]
+__all__ = ["class_of", "compiled_form", "with_intrinsics", "with_single_literals"]
 
 
 def compiled_form(function: OpenFunction, signature: tuple[Any, ...], device: bool) -> Callable[..., Any] | None:
@@ -78,4 +78,5 @@ def _copy(function: Callable[..., Any], code: pytypes.CodeType, names: dict[str,
     scope = function.__globals__ | names
     made = pytypes.FunctionType(code, scope, function.__name__, function.__defaults__, function.__closure__)
     made.__dict__.update(function.__dict__)
+    made.__module__, made.__qualname__ = function.__module__, function.__qualname__
     return made

@@ -1,23 +1,18 @@
 """Nobody waits in silence: a compilation that takes longer than a moment is said on stderr, in one line.
 
-Only within functions that show progress, and are asked to (`speaks`); ``progress=False`` is silent.
+Only within functions that show progress, and are asked to (`speaking`); ``progress=False`` is silent.
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
-import functools
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import ParamSpec, TypeVar
+from collections.abc import Iterator
 
-__all__ = ["compiles", "said", "speaks"]
-
-P = ParamSpec("P")
-R = TypeVar("R")
+__all__ = ["compiles", "said", "speaking"]
 
 MOMENT, BETWEEN = 0.3, 1.0  # seconds to the first word, and from one to the next on a terminal
 _spoken = contextvars.ContextVar("spoken", default=False)
@@ -81,15 +76,11 @@ def compiles(what: str) -> None:
         line.begin(what)
 
 
-def speaks(function: Callable[P, R]) -> Callable[P, R]:
-    """For a function with an argument `progress`, True by default: what it compiles is said unless progress is False."""
-
-    @functools.wraps(function)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        token = _spoken.set(_spoken.get() or kwargs.get("progress", True) is not False)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            _spoken.reset(token)
-
-    return wrapped
+@contextlib.contextmanager
+def speaking(progress: object = True) -> Iterator[None]:
+    """In this block, what is compiled is said unless `progress` is False; a block around it that speaks, speaks for it."""
+    token = _spoken.set(_spoken.get() or progress is not False)
+    try:
+        yield
+    finally:
+        _spoken.reset(token)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from sgmcmc.compiler import waiting
 from sgmcmc.integrators import Euler
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, velocity
 from sgmcmc.samplers import Sampler
@@ -33,7 +32,6 @@ STEP = (
 )
 
 
-@waiting.speaks
 def check(thing: Any, seed: int = 0, progress: bool = True) -> Report:
     """Put a sampler to the test, and say what was found: ``report.passed``, ``report.table``.
 

@@ -35,7 +35,6 @@ LEAST = 2  # chains of every a in every round: one alone has no effective sample
 DRAWS = 100  # of a round
 
 
-@waiting.speaks
 def adapt_a(
     make: Callable[[float], Sampler],
     model: Any,
@@ -73,8 +72,9 @@ def adapt_a(
     rounds, steps = checks.integer("rounds", rounds, 1), checks.integer("steps", steps, DRAWS)
     samplers = [_made(make, a) for a in values]
     race = _Rounds(model, samplers, values, chains, steps, as_seed(seed, None), options)
-    race.begin(init, criterion)
-    return race.run(rounds, progress)
+    with waiting.speaking(progress):
+        race.begin(init, criterion)
+        return race.run(rounds, progress)
 
 
 def _made(make: Callable[[float], Sampler], a: float) -> Sampler:

@@ -55,7 +55,6 @@ PER_STEP, PER_COORDINATE = 900.0, 40.0
 OF_FORM = {RootMonomial: 64.0, MonomialGamma: 640.0}  # per coordinate, in place of that: with roots, and with powers
 
 
-@waiting.speaks
 def tune(
     sampler: Callable[..., Sampler],
     model: Any,
@@ -107,9 +106,10 @@ def tune(
     given = default_space(sampler, model) | _space(space)
     scalable = "scale" in _names(sampler)
     known = given.pop("scale", None if scalable else 1.0)
-    pilot = find_scale(
-        model, chains=chains, init=init, scale=known, temperature=temperature, seed=seed, progress=progress
-    )
+    with waiting.speaking(progress):
+        pilot = find_scale(
+            model, chains=chains, init=init, scale=known, temperature=temperature, seed=seed, progress=progress
+        )
     fixed = ({"scale": pilot.scale} if scalable else {}) | ({"temperature": temperature} if temperature != 1.0 else {})
     race = _Race(
         model,
@@ -119,7 +119,8 @@ def tune(
         {"chains": chains, "seed": seed} | options,
         budget / UNITS / chains,
     )
-    best, complaint = race.run(executor, threads, progress, criterion is None)
+    with waiting.speaking(progress):
+        best, complaint = race.run(executor, threads, progress, criterion is None)
     if complaint is not None:
         warnings.warn(complaint, checks.RunWarning, stacklevel=2)
     return best
