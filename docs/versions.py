@@ -270,6 +270,7 @@ COLUMNS = """\
 * core tests: passed / failed of {tests}.
 """
 
+PLAIN_TESTS = " ".join(f"tests/test_{name}.py" for name in ("plain", "dispatch", "kernels", "samplers", "rng"))
 NOTES = """\
 ## To try it
 
@@ -278,7 +279,7 @@ rounding, 1e-9 of their size after 80 steps in double precision and 1e-3 in sing
 
 ```sh
 python3 -m venv .venv && .venv/bin/pip install tqdm && .venv/bin/python docs/versions.py --python python3 --oldest --again
-python3 -m venv .venv && .venv/bin/pip install -e ".[test]" && SGMCMC_PLAIN_NUMBA=1 .venv/bin/python -m pytest tests/test_plain.py tests/test_dispatch.py tests/test_kernels.py tests/test_samplers.py tests/test_rng.py
+python3 -m venv .venv && .venv/bin/pip install -e ".[test]" && SGMCMC_PLAIN_NUMBA=1 .venv/bin/python -m pytest {plain}
 ```
 
 ## Lower bounds
@@ -335,7 +336,10 @@ def page(rows: list[Row]) -> str:
     ]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads), *table_lines(rows)]
     words = COLUMNS.format(tests=", ".join(f"`{name}`" for name in CORE_TESTS))
-    return "\n".join([WORDS.format(oldest=oldest), *lines, "", words, NOTES]).rstrip() + "\n"
+    return (
+        "\n".join([WORDS.format(oldest=oldest), *lines, "", words, NOTES.replace("{plain}", PLAIN_TESTS)]).rstrip()
+        + "\n"
+    )
 
 
 def table_lines(rows: list[Row]) -> Iterator[str]:
