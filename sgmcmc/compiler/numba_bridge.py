@@ -232,7 +232,7 @@ class _PartDispatcher(registry.CPUDispatcher):  # type: ignore[misc]
         arguments = tuple(sig)
         if arguments not in self.overloads:
             key = _part_key(self, arguments)
-            self.add_overload(_loaded_part(key, arguments) or self._compiled(arguments, key))
+            self.add_overload(_kept_part(key, arguments) or self._compiled(arguments, key))
         return self.overloads[arguments].entry_point
 
     def _compiled(self, arguments: tuple[Any, ...], key: str) -> Any:
@@ -286,6 +286,7 @@ class _PartLibrary(_WideLibrary):
         codegen.CodeLibrary.__init__(self, own_codegen, name)
         self._linking_libraries: list[Any] = []
         self.texts: list[str] = []
+        self.numbas: list[str] = []  # of a part from a file: the texts of Numba's own functions that it calls
         self.key = self.symbol = ""
 
     @property
@@ -304,11 +305,12 @@ class _PartLibrary(_WideLibrary):
     def _get_module_for_linking(self) -> Any:
         """For a function of a user's that calls a part, outside of any kernel.
 
-        LLVM leaves out what is ``linkonce`` and not called yet, so it is that only afterwards.
+        LLVM leaves out what is ``linkonce`` and not called yet, so parts are that only afterwards. Numba's own functions, of
+        which several parts may bring the same, are called by now.
         """
         parts, others = _reachable([self])
-        texts = (text.replace("define linkonce_odr ", "define ") for part in parts for text in part.texts)
-        module, *more = map(ll.parse_assembly, texts)
+        texts = [text.replace("define linkonce_odr ", "define ") for part in parts for text in part.texts]
+        module, *more = map(ll.parse_assembly, texts + [text for part in parts for text in part.numbas])
         for each in more:
             module.link_in(each)
         for library in others:
@@ -389,8 +391,7 @@ def _keep_part(found: Any, key: str) -> None:
     PartStore.loaded[key] = found
     fndesc = found.fndesc
     fndesc.typemap = fndesc.calltypes = None
-    kept = library.texts + [text for text in texts if text is not None]
-    PartStore.files.save(key, (kept, called, fndesc, found.signature, found.environment))
+    PartStore.files.save(key, (library.texts, texts, called, fndesc, found.signature, found.environment))
 
 
 def _text_of(library: Any) -> str | None:
@@ -400,20 +401,26 @@ def _text_of(library: Any) -> str | None:
     return str(module) if all("_ZN5numba" in name for name in names) else None
 
 
-def _loaded_part(key: str, arguments: tuple[Any, ...] = ()) -> Any:
+def _kept_part(key: str, arguments: tuple[Any, ...]) -> Any:
+    """A part for these very types. A class of a script comes back from a file as another one of the same content."""
+    found = _loaded_part(key) if key else None
+    return None if found is None or found.signature.args != arguments else found
+
+
+def _loaded_part(key: str) -> Any:
     """A part from a file, with all that it calls, as if it had been compiled here; None if anything of it is missing."""
-    if not key or key in PartStore.loaded:
-        return PartStore.loaded.get(key)
+    if key in PartStore.loaded:
+        return PartStore.loaded[key]
     kept = PartStore.files.load(key)
     if kept is None:
         return None
-    texts, links, fndesc, signature, environment = kept
+    texts, numbas, links, fndesc, signature, environment = kept
     called = [_loaded_part(link) for link in links]
     if [None if each is None else each.library.symbol for each in called] != list(links.values()):
         return None  # one of them is missing, or was compiled again under another name
     context = registry.cpu_target.target_context
     library = _PartLibrary(context.codegen(), fndesc.qualname)
-    library.texts, library.key, library.symbol = texts, key, fndesc.mangled_name
+    library.texts, library.numbas, library.key, library.symbol = texts, numbas, key, fndesc.mangled_name
     library._linking_libraries = [each.library for each in called]
     found = compiler.compile_result(
         typing_context=registry.cpu_target.typing_context,
@@ -462,7 +469,7 @@ class _KernelLibrary(_WideLibrary):
 
     def finalize(self) -> None:
         parts, self._linking_libraries = _reachable(self._linking_libraries)
-        for text in (text for part in parts for text in part.texts):
+        for text in (text for part in parts for text in part.texts + part.numbas):
             self._final_module.link_in(ll.parse_assembly(text))
         super().finalize()
 
