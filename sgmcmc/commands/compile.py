@@ -10,7 +10,7 @@ __all__ = ["declare"]
 
 _LESSON = """
 A first run of a sampler on a model compiles a kernel, some seconds; later runs find it. This command does so in advance, for
-the presets on logistic regression (both precisions), on the potential of the demo, and for the parts around a gradient of yours.
+the presets on logistic regression (both precisions) and on the potential of the demo, and the parts around a gradient of yours.
 
   sgmcmc compile                all presets
   sgmcmc compile SGNHT SGMGTD   these alone (SGMGT has the kernel of SGMGTD)

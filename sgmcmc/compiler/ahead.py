@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["cases", "compile_all", "compile_into"]
+__all__ = ["cases", "compile_all", "compile_into", "sampler_of"]
 
 PRESETS = ("SGMGTD", "SGNHT", "SGHMC", "SGLD")  # SGMGT has the kernel of SGMGT-D: its noise on θ and ξ is a number, 0
 KINDS = (
@@ -27,12 +27,14 @@ KINDS = (
     ("five wells", "float64"),
     ("a gradient", "float64"),
 )
+OTHER_KINETICS = (2.0, 1.5)  # SGMGTD(h, a) is compiled for a = 1, for a = 2, and once for all others
 Case = tuple[str, str, str]  # preset, model, precision
 
 
 def cases(presets: tuple[str, ...] = PRESETS) -> list[Case]:
     """The longest first: two processes then end together."""
-    return [(preset, *kind) for preset in presets for kind in KINDS]
+    others = [(f"SGMGTD, a = {a}", "a gradient", "float64") for a in OTHER_KINETICS if "SGMGTD" in presets]
+    return others + [(preset, *kind) for preset in presets for kind in KINDS]
 
 
 def compile_all(chosen: list[Case], cache: str | None = None, processes: int | None = None) -> Iterator[Case]:
@@ -66,7 +68,7 @@ def compile_case(case: Case) -> Case:
     import sgmcmc as sg
 
     preset, model, dtype = case
-    sampler = getattr(sg, preset)(1e-3)
+    sampler = sampler_of(preset)
     options: dict[str, Any] = {"warmup": 0, "seed": 0, "dtype": dtype, "progress": False, "warn": False}
     if model == "logistic regression":
         X, y = np.eye(4), np.arange(4) % 2
@@ -77,6 +79,14 @@ def compile_case(case: Case) -> Case:
         data = np.eye(4), np.zeros(4)
         sg.sample(sg.Potential(njit(_gradient), dim=4, data=data), sampler, 1, batch_size=2, **options)
     return case
+
+
+def sampler_of(preset: str) -> Any:
+    """The sampler of a case: "SGNHT", or "SGMGTD, a = 2.0"."""
+    import sgmcmc as sg
+
+    name, _, a = preset.partition(", a = ")
+    return getattr(sg, name)(1e-3, *([float(a)] if a else []))
 
 
 def _gradient(theta: Any, data: Any, rows: Any) -> Any:
