@@ -59,7 +59,7 @@ def test_every_preset_is_compiled_for_every_model():
     assert len(kinds) == 18
     assert {dynamics_of(sgmcmc.SGMGTD(1e-3, a)) for a in (1.0, 1.5, 2.0, 5.0)} <= {dynamics for dynamics, _, _ in kinds}
     presets = (sgmcmc.SGLD, sgmcmc.SGHMC, sgmcmc.SGNHT, sgmcmc.SGMGT, sgmcmc.SGMGTD)
-    assert {dynamics_of(preset(1e-3)) for preset in presets} == {dynamics for dynamics, _, _ in kinds}
+    assert {dynamics_of(preset(1e-3)) for preset in presets} <= {dynamics for dynamics, _, _ in kinds}
 
 
 @pytest.fixture
