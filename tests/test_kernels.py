@@ -151,9 +151,9 @@ print([float(sampled(float(word))) for word in sys.argv[1:]], sum(run_chunk.stat
 """
 
 
-def sums(folder, *factors):
+def sums(folder, *factors, **settings):
     """What a process finds with gradients of one name and other content, and how many kernels it compiled."""
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)} | settings
     command = [sys.executable, "-c", SAME_NAME, *factors]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -167,6 +167,34 @@ def test_functions_of_one_name_that_two_processes_have_kept_stay_apart_in_a_thir
     assert one != two
     assert sums(tmp_path, "1.0", "3.0") == ([*one, *two], 0)
     assert sums(tmp_path, "3.0", "1.0") == ([*two, *one], 0)
+
+
+FORKED = """
+import os, numba, sgmcmc.engines.cpu
+for _ in range(2):
+    if os.fork() == 0:
+        compiled = numba.njit(lambda x: x + 1)
+        compiled(1.0)
+        print([found.fndesc.unique_name for found in compiled.overloads.values()], flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_children_of_one_process_do_not_go_on_numbering_from_the_same_number():
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
+    one, two = done.stdout.splitlines()
+    assert one != two
+
+
+@pytest.mark.parametrize("setting", ["NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_LOOP_VECTORIZE"])
+def test_settings_of_numbas_that_shape_machine_code_are_in_the_key(tmp_path, setting):
+    """Somebody who looks for an index that is out of bounds would be served the kernel that does not look."""
+    assert sums(tmp_path, "1.0")[1] == 1
+    other = sums(tmp_path, "1.0", **{setting: "0" if setting == "NUMBA_LOOP_VECTORIZE" else "1"})
+    assert other[1] == 1
+    assert sums(tmp_path, "1.0")[1] == 0
 
 
 def test_sources_that_are_edited_while_a_process_runs_are_not_taken_for_the_loaded_ones(monkeypatch):

@@ -16,6 +16,7 @@ import types as pytypes
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import llvmlite
 import numba
 import numpy as np
 from numba import types
@@ -28,6 +29,15 @@ __all__ = ["fingerprint", "implementations_fingerprint", "key_of", "package_fing
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PACKAGE = os.path.basename(ROOT)
 COMPILE_NOTHING = ("adapters", "bench", "commands", "comparison", "experiments", "plots")  # folders; a test looks
+
+SETTINGS = (
+    "OPT",
+    "BOUNDSCHECK",
+    "DEBUGINFO_DEFAULT",
+    "LOOP_VECTORIZE",
+    "SLP_VECTORIZE",
+    "USING_SVML",
+)  # of numba.config
 
 
 def key_of(function: Callable[..., Any], arguments: Any, target: tuple[Any, ...]) -> str:
@@ -49,8 +59,9 @@ def key_of(function: Callable[..., Any], arguments: Any, target: tuple[Any, ...]
 
 
 def package_fingerprint() -> bytes:
-    """A digest of the package's sources, and of the versions that shape the machine code."""
-    digest = hashlib.sha256(f"{numba.__version__} {np.__version__}".encode())
+    """A digest of the package's sources, and of the versions and settings that shape the machine code."""
+    settings = [str(getattr(numba.config, name, None)) for name in SETTINGS]
+    digest = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__} {np.__version__} {settings}".encode())
     for path in _sources():
         with open(path, "rb") as file:
             digest.update(os.path.relpath(path, ROOT).encode() + b"\0" + hashlib.sha256(file.read()).digest())

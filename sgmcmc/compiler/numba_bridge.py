@@ -13,6 +13,7 @@ import contextlib
 import importlib
 import inspect
 import itertools
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -119,9 +120,15 @@ def _is_set_in(cls: type, attribute: str) -> bool:
     return any(code is not None and attribute in code.co_names for code in inside)
 
 
-# Names of compiled functions are numbered from 1 in every process. Two functions of one name that two processes have kept would
-# answer to one name in a third that loads both (numba#10486).
-bytecode.FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+def _number_from_anywhere() -> None:
+    """Names of compiled functions are numbered from 1 in every process. Two functions of one name that two processes have kept
+    would answer to one name in a third that loads both (numba#10486)."""
+    bytecode.FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+
+
+_number_from_anywhere()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_number_from_anywhere)
 dumps = serialize.dumps
 
 
@@ -380,12 +387,13 @@ def _named_after(key: str) -> Iterator[None]:
 
 
 def _keep_part(found: Any, key: str) -> None:
-    """Keep the text of a part with the keys of those it calls; not if it calls what is neither a part nor Numba's own."""
+    """Keep the text of a part with the keys of those it calls; not if it calls what is neither a part nor Numba's own, or
+    holds an address of this process."""
     library = found.library
     links = [each for each in library._linking_libraries if each is not runtime.rtsys.library]
     called = {each.key: each.symbol for each in links if isinstance(each, _PartLibrary)}
     texts = [_text_of(each) for each in links if not isinstance(each, _PartLibrary)]
-    if not (key and all(called) and all(texts)):
+    if not (key and all(called) and all(texts)) or library.has_dynamic_globals:
         return
     library.key, library.symbol = key, found.fndesc.mangled_name
     PartStore.loaded[key] = found
