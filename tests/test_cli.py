@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -187,3 +188,33 @@ def test_heat_moves_mass_from_the_deep_wells_to_the_shallow_ones():
     assert (hot[[2, 3]] < cold[[2, 3]]).all()
     assert (hot[[0, 1, 4, 5]] > cold[[0, 1, 4, 5]]).all()
     assert hot.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"NUMBA_DISABLE_JIT": "1"}, "NUMBA_DISABLE_JIT is set"),
+        ({"NUMBA_CACHE_DIR": "{file}"}, "file"),
+    ],
+)
+def test_compile_says_in_a_line_why_nothing_would_be_kept(tmp_path, settings, words):
+    (tmp_path / "file").write_text("")
+    settings = {name: value.format(file=tmp_path / "file") for name, value in settings.items()}
+    command = [sys.executable, "-m", "sgmcmc", "compile", "SGLD"]
+    done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert words in done.stderr
+
+
+def test_compile_keeps_kernels_and_parts_and_removes_them_again(tmp_path):
+    def said(*arguments):
+        command = [sys.executable, "-m", "sgmcmc", "compile", *arguments]
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert said("SGLD", "--quiet").startswith("4 samplers compiled, kept in")
+    kept = [path.name for path in tmp_path.rglob("*.nbc")]
+    assert any(name.startswith("part") for name in kept)
+    assert any(name.startswith("run_chunk") for name in kept)
+    assert said("--remove").startswith(f"{len(kept)} files removed")
+    assert list(tmp_path.rglob("*.nbc")) == []

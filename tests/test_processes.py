@@ -66,7 +66,7 @@ from sgmcmc.compiler import store
 def refuse():
     raise OSError(errno.EROFS, "Read-only file system")
 
-store._own_folder = refuse  # root may write anywhere
+store.own_folder = refuse  # root may write anywhere
 """
 
 

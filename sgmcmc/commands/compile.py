@@ -34,17 +34,21 @@ def _run(arguments: argparse.Namespace) -> None:
     if arguments.remove:
         print(f"{store.remove()} files removed from {store.folder()}")
         return
+    import numba
     from tqdm.auto import tqdm
 
-    from sgmcmc.compiler import ahead
+    from sgmcmc.compiler import ahead, backend
 
     chosen = ahead.cases(_presets(arguments.what))
+    if numba.config.DISABLE_JIT:
+        raise ValueError("NUMBA_DISABLE_JIT is set, so nothing is compiled")
+    where = "where Numba keeps its files" if backend.plain_because() else f"in {store.own_folder()}"
     bar = tqdm(total=len(chosen), unit="kernel", disable=arguments.quiet)
     with bar:
         for case in ahead.compile_all(chosen):
             bar.set_postfix_str(", ".join(case))
             bar.update()
-    print(f"{len(chosen)} samplers compiled, kept in {store.folder()}")
+    print(f"{len(chosen)} samplers compiled, kept {where}")
 
 
 def _presets(names: list[str]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numba
 
-__all__ = ["INSTALLED", "Store", "folder", "prune", "remove", "state_of"]
+__all__ = ["INSTALLED", "Store", "folder", "own_folder", "prune", "remove", "state_of"]
 
 _log = logging.getLogger("sgmcmc")
 INSTALLED = Path(__file__).parents[1] / "compiled"  # made by ahead.py; not there in a working copy or a pure wheel
@@ -56,7 +56,7 @@ def state_of(status: os.stat_result) -> str | None:
     return None
 
 
-def _own_folder() -> Path:
+def own_folder() -> Path:
     """The folder, made if it is not there; an OSError if it cannot be, or is not to be trusted."""
     own = folder()
     own.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ class Store:
     def save(self, key: str, data: Any) -> None:
         """Written aside and renamed: a file is there as a whole or not at all."""
         try:
-            own, payload = _own_folder(), self._dumps(data)
+            own, payload = own_folder(), self._dumps(data)
             with tempfile.NamedTemporaryFile(dir=own, suffix=".tmp", delete=False) as file:
                 try:
                     file.write(sealed(payload, key))
@@ -119,7 +119,7 @@ class Store:
 
     def _kept(self, key: str) -> bytes:
         try:
-            path = _own_folder() / self.file_name(key)
+            path = own_folder() / self.file_name(key)
         except (OSError, RuntimeError) as error:
             _tell(error)
             raise
