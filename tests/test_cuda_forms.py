@@ -9,7 +9,7 @@ import pytest
 from sgmcmc.dispatch import implements, leaf, open_function, simulate_device
 from sgmcmc.kernels import kernel
 from sgmcmc.kinetics import softening
-from sgmcmc.philox import philox
+from sgmcmc.rng.philox4x32 import philox
 
 KNOWN = [  # Random123's answers: counter, key, words
     ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
@@ -47,7 +47,7 @@ def test_the_philox_of_gpus_gives_the_known_answers(counter, key, answer):
 
 
 def test_a_philox_with_another_multiplier_does_not(monkeypatch):
-    from sgmcmc import philox as module
+    from sgmcmc.rng import philox4x32 as module
 
     wrong = tuple(np.uint64(int(m) + 2) for m in module._MULTIPLIERS)
     monkeypatch.setattr(module, "_MULTIPLIERS", wrong)

@@ -19,7 +19,7 @@ from cuda_laws import findings, variance_ratio
 from numba import cuda
 
 import sgmcmc as sg
-from sgmcmc.philox import philox
+from sgmcmc.rng.philox4x32 import philox
 
 BUDGET = 255  # registers; what a thread may have at all. Zero spills is the stronger condition.
 UPDATE_BUDGET = {np.float64: 240, np.float32: 144}

@@ -18,7 +18,7 @@ from cuda_laws import findings
 
 import sgmcmc as sg
 from sgmcmc.engines import crew, cuda, cuda_state
-from sgmcmc.philox import philox
+from sgmcmc.rng.philox4x32 import philox
 
 pytestmark = pytest.mark.gpu
 SIMULATED = os.environ.get("SGMCMC_GPU_TESTS") == "simulator"

@@ -6,8 +6,8 @@ from typing import Any
 
 from sgmcmc.compiler.open_functions import loop
 from sgmcmc.integrators import is_turn
-from sgmcmc.normals import four_normals
 from sgmcmc.rng import NOISE_P, NOISE_THETA, NOISE_XI
+from sgmcmc.rng.normals import four_normals
 
 __all__ = ["fill_column", "fill_step_noise"]
 

@@ -21,8 +21,8 @@ from sgmcmc.kinetics.functions import (
     velocity_and_excess,
 )
 from sgmcmc.kinetics.gaussian import LARGEST
-from sgmcmc.normals import unit
 from sgmcmc.rng import MOMENTUM, uniform, words
+from sgmcmc.rng.normals import unit
 
 __all__ = ["Relativistic"]
 

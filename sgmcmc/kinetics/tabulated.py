@@ -28,8 +28,8 @@ from sgmcmc.kinetics.functions import (
     velocity_and_excess,
 )
 from sgmcmc.kinetics.gaussian import Overdamped
-from sgmcmc.normals import unit
 from sgmcmc.rng import MOMENTUM, words
+from sgmcmc.rng.normals import unit
 
 __all__ = ["Tabulated", "with_momentum_law"]
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from sgmcmc.compiler.intrinsics import ROOM, room
 from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
-from sgmcmc.normals import normal_pair
-from sgmcmc.philox import Lanes, Stream, words
+from sgmcmc.rng.normals import normal_pair
+from sgmcmc.rng.philox4x32 import Lanes, Stream, words
 
 __all__ = ["fill_normals", "fill_single_normals"]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from sgmcmc.compiler.open_functions import implements, leaf, open_function
 from sgmcmc.elementary import log_of_ordinary, sin_cos_eighth
-from sgmcmc.philox import words
+from sgmcmc.rng.philox4x32 import words
 
 __all__ = ["four_normals", "normal_pair", "uniform", "unit"]
 
