@@ -14,7 +14,7 @@ LAYERS = [
     {"checks", "lazy", "names", "threads"},
     {"archive", "chunks", "datasets", "parameters", "transforms"},
     {"compiler"},
-    {"dispatch", "kernels", "floats", "moments", "prefetch"},
+    {"dispatch", "kernels", "moments", "prefetch"},
     {"elementary"},
     {"rng"},
     {"kinetics", "priors", "schedules"},

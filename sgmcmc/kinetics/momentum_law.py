@@ -20,7 +20,7 @@ import numpy as np
 
 from sgmcmc.compiler.open_functions import implements, leaf, like
 from sgmcmc.elementary import exp, log, power, tanh
-from sgmcmc.floats import constants
+from sgmcmc.elementary.coefficients import constants
 from sgmcmc.kinetics.functions import (
     acceptance,
     draw,

@@ -8,7 +8,7 @@ import numpy as np
 
 from sgmcmc.compiler.open_functions import implements, leaf, open_function
 from sgmcmc.elementary import log, log1p
-from sgmcmc.floats import constants
+from sgmcmc.elementary.coefficients import constants
 from sgmcmc.rng.normals import normal_pair, uniform, unit
 from sgmcmc.rng.philox4x32 import words
 

@@ -1,6 +1,6 @@
 """Floating-point formats: what single and double precision do differently, bit by bit and coefficient by coefficient.
 
-The formulas of `elementary` are the same for both; they are put together from these open functions.
+The formulas of `elementary` are the same for both. They are put together from these open functions.
 
 Notation: x = 2^k m with m in [√½, √2); s = (m - 1)/(m + 1), so that log m = 2 artanh s; z is the square of s or of t.
 Polynomials interpolate the named function at the Chebyshev nodes of its interval (mpmath, 60 digits; coefficients
