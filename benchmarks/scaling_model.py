@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import sgmcmc as sg
-from sgmcmc.runs import remote
+from sgmcmc.run import remote
 
 NETWORK = 1.25e9  # bytes a second, 10 Gbit/s: an assumption, not a measurement
 OPTIONS = {"warmup": 0, "chains": 1, "seed": 1, "dtype": np.float32, "threads": 1, "progress": False}

@@ -11,21 +11,21 @@ __version__ = "0.1.0"
 
 from typing import TYPE_CHECKING
 
-from sgmcmc.lazy import lazily
+from sgmcmc._lazy import lazily
 
 if TYPE_CHECKING:
     from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats, transforms
     from sgmcmc.adapters import constrained, from_jax, from_torch
     from sgmcmc.checks import DivergenceError, RunWarning
-    from sgmcmc.chunks import Chunks
     from sgmcmc.compiler.open_functions import implements
+    from sgmcmc.datasets.out_of_core import Chunks
     from sgmcmc.moments import Moments
     from sgmcmc.potentials import Potential, check_gradient
-    from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
+    from sgmcmc.run.sample import sample
     from sgmcmc.samplers import Sampler
-    from sgmcmc.sampling import sample
-    from sgmcmc.shards import consensus
+    from sgmcmc.samplers.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
     from sgmcmc.trace import Trace
+    from sgmcmc.trace.consensus import consensus
 
 __all__ = [
     "SGHMC",
@@ -80,15 +80,15 @@ __getattr__, __dir__ = lazily(
         ),
         "adapters": ("constrained", "from_jax", "from_torch"),
         "checks": ("DivergenceError", "RunWarning"),
-        "chunks": ("Chunks",),
+        "datasets.out_of_core": ("Chunks",),
         "comparison": ("compare",),
         "dispatch": ("implements",),
         "moments": ("Moments",),
         "potentials": ("Potential", "check_gradient"),
-        "presets": ("SGHMC", "SGLD", "SGMGT", "SGMGTD", "SGNHT"),
+        "samplers.presets": ("SGHMC", "SGLD", "SGMGT", "SGMGTD", "SGNHT"),
         "samplers": ("Sampler",),
-        "sampling": ("sample",),
-        "shards": ("consensus",),
+        "run.sample": ("sample",),
+        "trace.consensus": ("consensus",),
         "trace": ("Trace",),
         "tuning": ("tune",),
     },

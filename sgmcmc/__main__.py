@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from sgmcmc.cli import main
+from sgmcmc.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

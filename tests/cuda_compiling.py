@@ -183,7 +183,7 @@ def assert_same_steps(here: Any, there: Any, tolerance: float) -> None:
 def ptx_in_place_of_a_gpu(kernels: PtxKernels, block: int | None = None) -> Any:
     """Within it, device="cuda" runs PTX on the CPU, in blocks of so many threads."""
     from sgmcmc.engines import cuda
-    from sgmcmc.runs import door
+    from sgmcmc.run import door
 
     saved = cuda.fleets, door.choose_device
     cuda.fleets = lambda job, chains, seed: [cuda.Fleet(job, chains, seed, kernels, block=block)]

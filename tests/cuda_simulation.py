@@ -14,9 +14,9 @@ import numpy as np
 from cuda_cases import GAUSS, LOGISTIC, RUN, SINGLY, Foreign, block_runs, moments_error, runs, walk
 
 import sgmcmc as sg
-from sgmcmc import samplers
 from sgmcmc.dispatch import simulate_device
 from sgmcmc.engines import cpu, crew, cuda, cuda_kernels
+from sgmcmc.samplers import sampler as samplers
 
 FEW = (
     "sampler SGLD",

@@ -44,8 +44,8 @@ def test_a_first_run_finds_what_came_with_the_package_unless_a_source_was_edited
     shutil.copytree(there, site / "sgmcmc", ignore=left_out)
     assert ahead.compile_into(site / "sgmcmc" / "compiled", [("SGLD", "logistic regression", "float32")]) > 0
     assert first_run(site, tmp_path / "empty") == ("1", "0")
-    letters = site / "sgmcmc" / "letters.py"
-    letters.write_text(letters.read_text() + "\n# edited\n")
+    flows = site / "sgmcmc" / "integrators" / "flows.py"
+    flows.write_text(flows.read_text() + "\n# edited\n")
     assert first_run(site, tmp_path / "empty too") == ("0", "1")
 
 

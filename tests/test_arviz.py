@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import sgmcmc as sg
-from sgmcmc.energies import log_likelihoods, log_priors
+from sgmcmc.diagnostics.energies import log_likelihoods, log_priors
 from sgmcmc.trace import Trace
 
 pytest.importorskip("arviz_base")

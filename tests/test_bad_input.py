@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc import samplers
 from sgmcmc.engines import crew, packed
 from sgmcmc.kinetics import MonomialGamma
 from sgmcmc.potentials import PythonPotential
+from sgmcmc.samplers import sampler as samplers
 
 GAUSS = sg.models.Gaussian(np.zeros(3), np.array([1.0, 2.0, 3.0]))
 X = np.arange(12.0).reshape(6, 2) / 10.0

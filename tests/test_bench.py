@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sgmcmc import cli
 from sgmcmc.bench import contestant, results, runner
 from sgmcmc.bench.alone import checking, clock, efficiency
 from sgmcmc.bench.alone.problems import WELLS, logistic_data, wells_start
@@ -28,6 +27,7 @@ from sgmcmc.bench.page import write_page
 from sgmcmc.bench.references import laplace
 from sgmcmc.bench.rows import figure, settings, speedup
 from sgmcmc.bench.worker import _measure
+from sgmcmc.cli import main as cli
 
 ALONE = Path(runner.__file__).parent / "alone"
 

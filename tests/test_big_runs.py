@@ -14,8 +14,8 @@ import sgmcmc as sg
 from sgmcmc.engines.python import choose_rows
 from sgmcmc.minibatch import Blocks, as_minibatch, memory, row_buffer
 from sgmcmc.rng import stream
-from sgmcmc.runs.identity import digest_of
-from sgmcmc.runs.settings import Settings
+from sgmcmc.run.identity import digest_of
+from sgmcmc.run.settings import Settings
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(500, 3))
@@ -180,7 +180,7 @@ def test_chunks_are_data_of_a_python_gradient_and_blocks_read_few_of_them():
 
 
 def test_the_digest_of_a_long_file_reads_parts_of_it(tmp_path, monkeypatch):
-    from sgmcmc.runs import identity
+    from sgmcmc.run import identity
 
     monkeypatch.setattr(identity, "STRETCH", 16)
     long = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float64, (100_000,))

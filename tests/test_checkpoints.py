@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc import archive
 from sgmcmc.engines import crew
-from sgmcmc.runs import checkpoint as checkpoints
-from sgmcmc.runs import drawfile
+from sgmcmc.run import checkpoint as checkpoints
+from sgmcmc.run import drawfile
+from sgmcmc.trace import archive
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(60, 3))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc import cli
-from sgmcmc.commands import demo, info
+from sgmcmc.cli import demo, info
+from sgmcmc.cli import main as cli
 from sgmcmc.compiler import store
 from sgmcmc.trace import Trace
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import sgmcmc as sg
-from sgmcmc import cli
+from sgmcmc.cli import main as cli
 from sgmcmc.comparison.config import EXAMPLE, read_config
 
 FILE = """

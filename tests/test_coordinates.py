@@ -11,13 +11,14 @@ import pytest
 from scipy.stats import t as student_law
 
 import sgmcmc as sg
-from sgmcmc import archive, spread
 from sgmcmc.bias.coordinates import TOLERANCE, intervals, worst_coordinate
 from sgmcmc.bias.quantiles import student_quantile
 from sgmcmc.engines import crew
 from sgmcmc.engines.plan import make_plan, segments_for
 from sgmcmc.engines.watch import MEASURED, NOTHING, ORIGIN, watched
+from sgmcmc.integrators import threaded as spread
 from sgmcmc.schedules import Constant, Cyclical
+from sgmcmc.trace import archive
 
 QUIET = {"progress": False, "seed": 3, "warn": False}
 

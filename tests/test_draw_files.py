@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc import archive
 from sgmcmc.engines import crew
-from sgmcmc.runs.checkpoint import FORMAT, VERSION, load
+from sgmcmc.run.checkpoint import FORMAT, VERSION, load
+from sgmcmc.trace import archive
 
 MODEL, SAMPLER = sg.models.Gaussian(np.array([1.0, -2.0]), 1.0), sg.SGNHT(0.2)
 

@@ -19,7 +19,7 @@ import pytest
 import sgmcmc as sg
 from sgmcmc.engines import crew
 from sgmcmc.potentials import add_gradient
-from sgmcmc.runs import remote, travel
+from sgmcmc.run import remote, travel
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(60, 3))

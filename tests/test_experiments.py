@@ -15,7 +15,8 @@ import pandas as pd
 import pytest
 
 import sgmcmc as sg
-from sgmcmc import cli, datasets
+from sgmcmc import datasets
+from sgmcmc.cli import main as cli
 from sgmcmc.experiments import exact, harness, kept, logistic, loop, page, wells
 
 

@@ -8,7 +8,7 @@ import pytest
 import sgmcmc as sg
 from sgmcmc.bias.gradients import noise_variance
 from sgmcmc.bias.stability import largest_curvature
-from sgmcmc.frames import from_units, in_units, slope_in_units
+from sgmcmc.integrators.preconditioning import from_units, in_units, slope_in_units
 
 MEAN = np.array([0.3, -1.0, 2.0])
 ROOT = np.array([[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [-2.0, 0.4, 3.0]])

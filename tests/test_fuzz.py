@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sgmcmc as sg
-from sgmcmc import samplers
 from sgmcmc.engines import crew, packed
+from sgmcmc.samplers import sampler as samplers
 
 HOME = str(Path(sg.__file__).parent)
 PER_DOOR, OF_SAMPLE, OF_TRACES, OF_RUNS = 40, 700, 150, 40

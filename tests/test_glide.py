@@ -8,9 +8,9 @@ import pytest
 
 import sgmcmc as sg
 from sgmcmc.compiler.open_functions import LOOP
-from sgmcmc.glide import glide
 from sgmcmc.integrators import Moment, center_now, injected
-from sgmcmc.letters import compensate, drift, drift_compensated, rub
+from sgmcmc.integrators.flows import compensate, drift, drift_compensated, rub
+from sgmcmc.integrators.fused import glide
 from sgmcmc.thermostats import learn
 
 compiled = numba.njit(error_model="numpy", fastmath=set(LOOP))

@@ -13,7 +13,7 @@ import pytest
 from numpy.lib import format as npy
 
 import sgmcmc as sg
-from sgmcmc.runs.checkpoint import load
+from sgmcmc.run.checkpoint import load
 
 MODEL, SAMPLER = sg.models.Gaussian(np.array([1.0, -2.0]), 1.0), sg.SGNHT(0.2)
 OPTIONS = {"draws": 20, "warmup": 0, "chains": 2, "seed": 1, "progress": False}

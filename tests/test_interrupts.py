@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from sgmcmc.interrupts import with_late_interrupts
+from sgmcmc.compiler.interrupts import with_late_interrupts
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a POSIX signal")
 

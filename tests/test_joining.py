@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.joining import SEGMENTS, joined, pooled
+from sgmcmc.trace.joining import SEGMENTS, joined, pooled
 
 MODEL = sg.models.Gaussian(np.zeros(2), np.ones(2))
 OPTIONS = {"seed": 3, "chains": 4, "progress": False, "warn": False}

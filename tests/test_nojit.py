@@ -33,7 +33,7 @@ HERE = Path(__file__)
 
 def everything():
     """Draws and last states of all runs, by name."""
-    arrays = {"compiled": np.array(hasattr(sg.update.update_once, "py_func"))}
+    arrays = {"compiled": np.array(hasattr(sg.integrators.step.update_once, "py_func"))}
     for name, (model, sampler, options) in RUNS.items():
         short = {"draws": 6, "warmup": 0, "chains": 2, "seed": 8, "init": 0.5, "threads": 1}
         trace = sg.sample(model, sampler, **short | options, progress=False, warn=False)

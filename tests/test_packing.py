@@ -14,12 +14,12 @@ from sgmcmc.engines import crew, packed
 from sgmcmc.engines.herd import set_apart
 from sgmcmc.engines.packed import MOST_LANES
 from sgmcmc.engines.plan import make_plan
+from sgmcmc.integrators.lanes import LARGEST, packable
 from sgmcmc.kernels import kernel
-from sgmcmc.packing import LARGEST, packable
 from sgmcmc.potentials import fill_gradients, full_gradient, scratch_rows
 from sgmcmc.rng import NOISE_P, Lanes, fill_normals, stream
-from sgmcmc.runs.door import as_settings
-from sgmcmc.runs.starts import start
+from sgmcmc.run.door import as_settings
+from sgmcmc.run.starts import start
 from sgmcmc.samplers import in_precision
 
 MIXTURE = sg.models.GaussianMixture([[0.0, 0.0], [2.0, 2.0], [-2.0, 1.0]], [0.7, 0.5, 1.0], [0.5, 0.3, 0.2])

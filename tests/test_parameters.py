@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 
 import sgmcmc as sg
-from sgmcmc import archive
 from sgmcmc.parameters import Layout, layout_of_model
-from sgmcmc.trace import Trace
+from sgmcmc.trace import Trace, archive
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(60, 2)), RNG.integers(0, 2, 60)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc import spread
 from sgmcmc.engines import cpu, crew, parts, pieces, team
+from sgmcmc.integrators import threaded as spread
 
 DIM = spread.LONG + 3 * spread.PIECE + 777  # the last piece and the last block are not full
 MODEL = sg.models.Gaussian(np.zeros(DIM), np.linspace(0.5, 2.0, DIM))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc import cli, datasets
+from sgmcmc import datasets
+from sgmcmc.cli import main as cli
 from sgmcmc.experiments import contest, curves, harness, kept, music, page, ptb, recurrent
 from sgmcmc.experiments.loop import Optimiser
 from sgmcmc.experiments.recurrent import Plan, Predictive, run_epochs

@@ -21,9 +21,9 @@ import pytest
 from scipy import stats
 
 import sgmcmc as sg
-from sgmcmc import update
 from sgmcmc.engines import crew
 from sgmcmc.integrators import State
+from sgmcmc.integrators import step as update
 from sgmcmc.kinetics import curvature, energy, velocity
 from sgmcmc.potentials import add_gradient
 
@@ -364,7 +364,7 @@ def test_a_kinetics_of_your_own_needs_three_functions():
 
 
 def test_the_momentum_law_of_your_own_kinetics_is_tabulated_once_per_sampler(monkeypatch):
-    from sgmcmc import samplers
+    from sgmcmc.samplers import sampler as samplers
 
     calls, make = [], samplers.with_momentum_law
     monkeypatch.setattr(samplers, "with_momentum_law", lambda *a: calls.append(a) or make(*a))

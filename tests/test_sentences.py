@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc import cli
+from sgmcmc.cli import main as cli
 
 MODEL = sg.models.Gaussian(np.zeros(2), 1.0)
 ARRAY = np.arange(3000.0).reshape(1000, 3)

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc import samplers, spread, threads
+from sgmcmc import threads
 from sgmcmc.integrators import BAOAB, Euler, State, SymmetricSplitting
+from sgmcmc.integrators import threaded as spread
+from sgmcmc.integrators.step import noise_buffers, update_once
 from sgmcmc.moments import NoMoments
+from sgmcmc.samplers import sampler as samplers
 from sgmcmc.thermostats import NoseHoover
-from sgmcmc.update import noise_buffers, update_once
 
 DIM = spread.LONG + 3 * spread.PIECE + 777  # the last piece and the last block are not full
 EVERY = {"resample_momentum": 2, "resample_thermostat": 3}

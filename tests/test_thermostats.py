@@ -12,10 +12,11 @@ import pytest
 from scipy import stats
 
 import sgmcmc as sg
-from sgmcmc import samplers, thermostats
+from sgmcmc import thermostats
 from sgmcmc.integrators import Moment
 from sgmcmc.kinetics import Gaussian, MonomialGamma, specialise
 from sgmcmc.samplers import in_precision
+from sgmcmc.samplers import sampler as samplers
 from sgmcmc.thermostats import (
     Center,
     FixedFriction,

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from sgmcmc import archive, diagnostics
-from sgmcmc.trace import Trace
+from sgmcmc import diagnostics
+from sgmcmc.trace import Trace, archive
 
 COLUMNS = ["mean", "sd", "hdi_low", "hdi_high", "mcse", "ess_bulk", "ess_tail", "r_hat"]
 

@@ -15,9 +15,9 @@ import sgmcmc as sg
 from sgmcmc import thermostats
 from sgmcmc.dispatch import leaf
 from sgmcmc.integrators import advance
+from sgmcmc.integrators.flows import kick
 from sgmcmc.kernels import kernel
 from sgmcmc.kinetics import curvature, energy, velocity
-from sgmcmc.letters import kick
 from sgmcmc.potentials import add_gradient
 from sgmcmc.priors import Flat, slope
 from sgmcmc.thermostats import FixedFriction, NoseHoover, PerCoordinate, friction
@@ -410,7 +410,7 @@ def of_ours(p):
     return kick(p, p, p, 1.0, 1.0, 1.0, 1.0)
 
 
-of_ours.py_func.__module__ = "sgmcmc.update"
+of_ours.py_func.__module__ = "sgmcmc.integrators.step"
 
 
 def test_an_error_in_the_package_itself_is_not_rewritten():

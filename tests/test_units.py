@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc import spread
 from sgmcmc.engines import team
+from sgmcmc.integrators import threaded as spread
 from sgmcmc.schedules import Cyclical
 
 UNITS = [2.0**-10, 2.0**10]

@@ -11,9 +11,9 @@ from llvmlite import binding
 import sgmcmc as sg
 from sgmcmc.compiler import numba_bridge
 from sgmcmc.compiler.kernels import OPTIONS
-from sgmcmc.glide import glide
 from sgmcmc.integrators import Moment
-from sgmcmc.letters import begin_diffusion, drift_compensated, end_diffusion, kick, rub, swing
+from sgmcmc.integrators.flows import begin_diffusion, drift_compensated, end_diffusion, kick, rub, swing
+from sgmcmc.integrators.fused import glide
 from sgmcmc.thermostats import Center, learn
 
 pytestmark = pytest.mark.skipif(

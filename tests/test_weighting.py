@@ -102,7 +102,7 @@ def test_weights_are_saved_cut_and_checked(tmp_path):
 
 
 def test_a_trace_of_an_older_version_has_equal_weights(tmp_path):
-    from sgmcmc import archive
+    from sgmcmc.trace import archive
 
     trace = decaying()
     trace.save(tmp_path / "run.npz")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sgmcmc.integrators import Euler
 from sgmcmc.models import LinearRegression
-from sgmcmc.presets import SGHMC, SGLD, SGNHT
 from sgmcmc.priors import Gaussian, Laplace
+from sgmcmc.samplers.presets import SGHMC, SGLD, SGNHT
 from sgmcmc.testing import gradient_noise, minibatch_noise
 from sgmcmc.testing.minibatch_noise import example, linear_map, measured_z, stationary_law, without_weight, worst_z
 from sgmcmc.testing.report import Report

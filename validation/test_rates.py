@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sgmcmc.integrators import State
-from sgmcmc.presets import SGMGTD, SGNHT
+from sgmcmc.samplers.presets import SGMGTD, SGNHT
 from sgmcmc.testing import rates
 from sgmcmc.testing.averages import coupled_averages, time_averages
 from sgmcmc.testing.report import Report

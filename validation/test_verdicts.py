@@ -138,7 +138,7 @@ def test_a_bias_that_steps_do_not_explain_is_wrong(monkeypatch):
 
 def test_the_schedule_is_the_samplers_own(monkeypatch):
     seen = []
-    monkeypatch.setattr("sgmcmc.sampling.sample", lambda model, sampler, **_: seen.append(sampler.schedule) or 1 / 0)
+    monkeypatch.setattr("sgmcmc.run.sample.sample", lambda model, sampler, **_: seen.append(sampler.schedule) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         as_it_is.check_as_it_is(sg.SGNHT(Cyclical(0.1, 100)))
     assert seen == [Cyclical(0.1, 100)]

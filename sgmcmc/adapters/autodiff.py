@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from sgmcmc.checks import any_array, one_of, show
-from sgmcmc.names import Names
 from sgmcmc.parameters import Layout
+from sgmcmc.parameters.names import Names
 from sgmcmc.potentials import PythonPotential
 from sgmcmc.potentials.contract import point, selection
 from sgmcmc.potentials.wrapped import _Prior, _prior_energy, _weigh

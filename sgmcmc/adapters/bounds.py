@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.adapters.autodiff import _vectors
 from sgmcmc.checks import show
-from sgmcmc.names import Names
 from sgmcmc.parameters import Layout, layout_of_model
+from sgmcmc.parameters.names import Names
 from sgmcmc.potentials import Potential, PythonPotential, check_model, dim_of, energy_of, full_gradient, rows_of
 from sgmcmc.potentials.contract import point
 from sgmcmc.priors import Flat

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from sgmcmc.bias.finding import Finding
 from sgmcmc.bias.linear_law import Surroundings, off_by, remedy, shared_part
 from sgmcmc.bias.rows import SMALL, hessian, row_slopes
-from sgmcmc.frames import in_units, slope_in_units
 from sgmcmc.integrators import Euler
+from sgmcmc.integrators.preconditioning import in_units, slope_in_units
 from sgmcmc.kinetics import MonomialGamma, Overdamped
 from sgmcmc.minibatch import EpochShuffle, as_minibatch, variance_share
 from sgmcmc.potentials import rows_of

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.frames import slope_in_units
+from sgmcmc.integrators.preconditioning import slope_in_units
 from sgmcmc.potentials import gradient_of, rows_of
 
 __all__ = ["gradient_at", "noise_variance", "some_rows"]

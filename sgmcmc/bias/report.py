@@ -17,7 +17,7 @@ from sgmcmc.bias.noise import gradient_noise
 from sgmcmc.bias.runaway import runaway
 from sgmcmc.bias.stability import stability
 from sgmcmc.bias.temperatures import configurational, kinetic
-from sgmcmc.energies import fitting
+from sgmcmc.diagnostics.energies import fitting
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.bias.gradients import noise_variance
-from sgmcmc.frames import slope_in_units
+from sgmcmc.integrators.preconditioning import slope_in_units
 from sgmcmc.potentials import Potential, PythonPotential, add_gradient, add_prior_gradient, rows_of
 
 __all__ = ["SMALL", "hessian", "row_slopes"]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sgmcmc.bias.again import Again
 from sgmcmc.bias.finding import Finding
 from sgmcmc.bias.gradients import gradient_at, some_rows
-from sgmcmc.frames import from_units, slope_in_units
 from sgmcmc.integrators import Euler
+from sgmcmc.integrators.preconditioning import from_units, slope_in_units
 from sgmcmc.kinetics import Overdamped, curvature
 
 __all__ = ["largest_curvature", "longest_step", "stability"]

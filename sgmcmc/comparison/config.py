@@ -12,8 +12,7 @@ import numpy as np
 import sgmcmc.datasets as datasets
 import sgmcmc.models as models
 import sgmcmc.priors as priors
-from sgmcmc import presets
-from sgmcmc.samplers import Sampler
+from sgmcmc.samplers import Sampler, presets
 from sgmcmc.trace import Trace
 
 __all__ = ["EXAMPLE", "Config", "read_config"]

@@ -11,10 +11,10 @@ import numpy as np
 from sgmcmc.checks import DivergenceError
 from sgmcmc.comparison.budget import Budget
 from sgmcmc.engines.plan import make_plan
-from sgmcmc.joining import joined
+from sgmcmc.run.sample import sample
 from sgmcmc.samplers import Sampler
-from sgmcmc.sampling import sample
 from sgmcmc.trace import Trace
+from sgmcmc.trace.joining import joined
 
 __all__ = ["Outcome", "Setting", "Task", "rehearse", "run_task"]
 

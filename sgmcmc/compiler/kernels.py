@@ -15,10 +15,10 @@ from numba import config
 
 from sgmcmc.compiler import backend, waiting
 from sgmcmc.compiler.fingerprints import key_of
+from sgmcmc.compiler.interrupts import with_late_interrupts
 from sgmcmc.compiler.literals import with_intrinsics
 from sgmcmc.compiler.open_functions import LOOP
 from sgmcmc.compiler.store import Store
-from sgmcmc.interrupts import with_late_interrupts
 
 __all__ = ["Kept", "kernel"]
 

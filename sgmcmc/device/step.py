@@ -13,11 +13,11 @@ import numpy as np
 
 from sgmcmc.compiler.open_functions import loop
 from sgmcmc.device.noise import fill_step_noise
-from sgmcmc.frames import Frame
 from sgmcmc.integrators import Dynamics, Moment, Noise, State
-from sgmcmc.letters import part
+from sgmcmc.integrators.flows import part
+from sgmcmc.integrators.preconditioning import Frame
+from sgmcmc.integrators.step import advance_block
 from sgmcmc.thermostats import PerChain
-from sgmcmc.update import advance_block
 
 __all__ = ["advance_four", "advance_stretch", "is_device_array", "launch_step", "stretch", "uploaded"]
 

@@ -10,12 +10,12 @@ from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
 from sgmcmc.engines.parts import estimate_by, estimate_in_halves
 from sgmcmc.engines.pieces import move_by
 from sgmcmc.engines.ways import copy
-from sgmcmc.letters import learn_variance
+from sgmcmc.integrators.flows import learn_variance
+from sgmcmc.integrators.step import begin, fill_ahead
 from sgmcmc.minibatch import choose, coming
 from sgmcmc.potentials import expect
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
 from sgmcmc.thermostats import is_learning_step, learning_gain
-from sgmcmc.update import begin, fill_ahead
 
 __all__ = ["Buffers", "Gradient", "Measured", "Unmeasured", "put_sample", "run_chunk"]
 

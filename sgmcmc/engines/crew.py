@@ -29,11 +29,11 @@ from sgmcmc.engines.python import is_finite
 from sgmcmc.engines.recording import Recorder, Tally
 from sgmcmc.engines.watch import new_watch, watched
 from sgmcmc.integrators import Dynamics, State
+from sgmcmc.integrators.step import noise_buffers
 from sgmcmc.minibatch import forget, lookahead, row_buffer, rows_per_step
 from sgmcmc.potentials import is_ours
 from sgmcmc.rng import Stream
 from sgmcmc.threads import borrowed_pool, rows_on_own_lines
-from sgmcmc.update import noise_buffers
 
 __all__ = ["Chain", "Group", "Job", "Saver", "Task", "groups", "run", "split"]
 

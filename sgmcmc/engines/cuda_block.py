@@ -20,12 +20,12 @@ from sgmcmc.engines.cuda_measure import compare_strand, learn_strand
 from sgmcmc.engines.watch import ORIGIN
 from sgmcmc.engines.ways import copy, is_finite
 from sgmcmc.integrators import Noise, State
-from sgmcmc.letters import resample_momentum
+from sgmcmc.integrators.flows import resample_momentum
+from sgmcmc.integrators.step import BEFORE_THE_FIRST_STEP
 from sgmcmc.minibatch import FullData, WithReplacement, choose
 from sgmcmc.potentials import add_gradient_within, part_of_sum, sum_over_rows, sums_per_row, to_errors, weigh
 from sgmcmc.rng import MINIBATCH, Stream, integer_below
 from sgmcmc.thermostats import PerChain
-from sgmcmc.update import BEFORE_THE_FIRST_STEP
 
 __all__ = [
     "LANES",

@@ -18,11 +18,11 @@ from sgmcmc.engines.cuda_measure import compare, look_of
 from sgmcmc.engines.watch import MEASURED, ORIGIN
 from sgmcmc.engines.ways import copy, is_finite, work
 from sgmcmc.integrators import Moment, Noise, State
+from sgmcmc.integrators.step import advance_block, begin
 from sgmcmc.minibatch import FullData, choose
 from sgmcmc.potentials import add_gradient_within, estimate_within, weigh
 from sgmcmc.rng import GRADIENT_NOISE, Stream
 from sgmcmc.thermostats import is_learning_step
-from sgmcmc.update import advance_block, begin
 
 __all__ = ["Chunk", "Common", "Room", "run_thread"]
 

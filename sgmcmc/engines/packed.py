@@ -22,11 +22,11 @@ from sgmcmc.engines.herd import Herded, herd_of
 from sgmcmc.engines.watch import MEASURED, ORIGIN
 from sgmcmc.engines.ways import copy, is_finite
 from sgmcmc.integrators import Noise, State
-from sgmcmc.packing import packable, packed
+from sgmcmc.integrators.lanes import packable, packed
+from sgmcmc.integrators.step import begin, fill_noise, update
 from sgmcmc.potentials import PythonPotential, add_prior_gradient, fill_gradients, scratch_rows
 from sgmcmc.rng import GRADIENT_NOISE, Lanes, fill_normals
 from sgmcmc.threads import rows_on_own_lines
-from sgmcmc.update import begin, fill_noise, update
 
 __all__ = ["packs"]
 

@@ -20,9 +20,9 @@ from sgmcmc.engines.parts import APART, Whole, awaited
 from sgmcmc.engines.watch import MEASURED, ORIGIN, watch
 from sgmcmc.engines.ways import copy, is_finite, nothing_if_finite, sum_of_work, work
 from sgmcmc.integrators import Dynamics
+from sgmcmc.integrators.step import update, update_blocks
+from sgmcmc.integrators.threaded import PIECE, is_long
 from sgmcmc.potentials import PythonPotential
-from sgmcmc.spread import PIECE, is_long
-from sgmcmc.update import update, update_blocks
 
 __all__ = ["Pieces", "help_chunk", "helpers", "move_by", "pieces_for"]
 
@@ -43,7 +43,7 @@ class Pieces(NamedTuple):
 def pieces_for(dynamics: Dynamics, model: Any, dim: int, dtype: Any) -> Whole | Pieces:
     """Whether a chain is long enough for pieces: it depends on the chain, never on the threads.
 
-    Where Python finds the gradient, Python also calls for the update, which `sgmcmc.spread` then shares out.
+    Where Python finds the gradient, Python also calls for the update, which `sgmcmc.integrators.threaded` then shares out.
     """
     if isinstance(model, PythonPotential) or not is_long(dynamics, dim):
         return Whole()

@@ -13,12 +13,12 @@ from sgmcmc.compiler.kernels import kernel
 from sgmcmc.engines.cpu import learn_from
 from sgmcmc.engines.watch import MEASURED, ORIGIN, watch
 from sgmcmc.engines.ways import work
+from sgmcmc.integrators.step import draw_momenta, update_once
+from sgmcmc.integrators.threaded import is_long, update_spread
 from sgmcmc.minibatch import choose
 from sgmcmc.moments import NoMoments
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
-from sgmcmc.spread import is_long, update_spread
 from sgmcmc.thermostats import LEARN_EVERY
-from sgmcmc.update import draw_momenta, update_once
 
 __all__ = ["is_finite", "run_chunk"]
 

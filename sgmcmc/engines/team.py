@@ -16,9 +16,9 @@ from sgmcmc.engines.parts import APART, Parts, members
 from sgmcmc.engines.pieces import Pieces, help_chunk, helpers
 from sgmcmc.engines.watch import NOTHING
 from sgmcmc.integrators import State
+from sgmcmc.integrators.step import noise_buffers
 from sgmcmc.minibatch import forget
 from sgmcmc.threads import borrowed_pool
-from sgmcmc.update import noise_buffers
 
 __all__ = ["teams"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.compiler.open_functions import loop
-from sgmcmc.packing import LARGEST
+from sgmcmc.integrators.lanes import LARGEST
 
 __all__ = ["MEASURED", "MOST", "NOTHING", "ORIGIN", "new_watch", "temperatures_of", "watch", "watched"]
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from sgmcmc import checks
 from sgmcmc.estimators.control import control_variate
-from sgmcmc.joining import joined
 from sgmcmc.potentials import rows_of
-from sgmcmc.runs.door import as_seed
+from sgmcmc.run.door import as_seed
+from sgmcmc.run.sample import sample
 from sgmcmc.samplers import Sampler
-from sgmcmc.sampling import sample
 from sgmcmc.trace import Trace
+from sgmcmc.trace.joining import joined
 
 __all__ = ["sample_svrg"]
 

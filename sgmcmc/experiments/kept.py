@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc import archive
+from sgmcmc.trace import archive
 
 __all__ = ["digest", "load", "save"]
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sgmcmc.lazy import lazily
+from sgmcmc._lazy import lazily
 
 if TYPE_CHECKING:
     from sgmcmc.models.drbm import DRBM

@@ -37,7 +37,7 @@ from sgmcmc.potentials import (
     sums_per_row,
     to_errors,
 )
-from sgmcmc.prefetch import fetch, fetch_row
+from sgmcmc.potentials.prefetch import fetch, fetch_row
 from sgmcmc.threads import zeros_on_lines
 
 __all__ = ["LinearPredictor", "loss", "loss_slope"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import diagnostics
-from sgmcmc.energies import energies
+from sgmcmc.diagnostics.energies import energies
 from sgmcmc.plots.axes import Trace, chain_legend, headline
 from sgmcmc.plots.chains import draw_chains
 from sgmcmc.plots.marginals import bins

@@ -84,7 +84,7 @@ def _model(sampler: Sampler, s: float) -> tuple[Any, Array]:
 def _run(sampler: Sampler, s: float, steps: int, seed: int) -> Figures | None:
     """Moments of chains from `sgmcmc.sample`, half of them started away from the target; None if one diverges."""
     from sgmcmc.checks import DivergenceError
-    from sgmcmc.sampling import sample
+    from sgmcmc.run.sample import sample
 
     model, root = _model(sampler, s)
     dim = len(root)

@@ -168,7 +168,7 @@ def _until_resolved(run: Run, warmup: int, steps: int, longest: int | None, rule
 
 def own_boxes(profile: str = "quick") -> list[BlackBox]:
     """Samplers of this package at h = 0.1, over temperatures and frictions."""
-    from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
+    from sgmcmc.samplers.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
 
     h, quick = 0.1, profile == "quick"
     boxes = []

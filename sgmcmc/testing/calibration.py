@@ -209,7 +209,7 @@ def check_calibration(
 
 def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
     """Three regressions, with full gradients and minibatches, at T = 1 and 2; three faults that must be seen."""
-    from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
+    from sgmcmc.samplers.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
 
     full, h = profile == "full", 0.1
     datasets = 1000 if full else 200
@@ -235,8 +235,8 @@ def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
 
 def _faults() -> Iterator[tuple[Problem, Sampler, str]]:
     """What a minibatch of a quarter of the rows makes of the posterior where N/n = 4 is put wrongly; and a wrong T."""
-    from sgmcmc.presets import SGHMC
     from sgmcmc.priors import Gaussian
+    from sgmcmc.samplers.presets import SGHMC
 
     right = SGHMC(0.1)
     yield tamper(linear(), lambda m: m._replace(prior=Gaussian(0.5)), "fault"), right, "prior scaled by N/n = 4"
@@ -249,7 +249,7 @@ def figure(axes: Any = None, datasets: int = 200, seed: int = 0) -> Any:
     import matplotlib.pyplot as plt
     from scipy.stats import binom
 
-    from sgmcmc.presets import SGHMC, SGNHT
+    from sgmcmc.samplers.presets import SGHMC, SGNHT
 
     if axes is None:
         axes = plt.subplots(1, 3, figsize=(9.0, 2.6), sharey=True, layout="constrained")[1]

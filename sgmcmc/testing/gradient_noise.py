@@ -61,7 +61,7 @@ def measure(sampler: Sampler, B: float, copies: int = 500, steps: int = 20_000, 
     Copies are the coordinates of one chain of `sgmcmc.sample`.
     """
     from sgmcmc.models import Gaussian as Normal
-    from sgmcmc.sampling import sample
+    from sgmcmc.run.sample import sample
 
     h = float(sampler.schedule.step_sizes(np.array([0]))[0])
     thin, warmup = 50, steps // 4
@@ -125,7 +125,7 @@ def _thermostat_findings(profile: str, copies: int, seed: int) -> Iterator[Findi
 
 def _composed(copies: int, seed: int) -> Iterator[Finding]:
     """SGMGT-D with the default centre: noise on all variables, and both kinds of resampling."""
-    from sgmcmc.presets import SGMGTD
+    from sgmcmc.samplers.presets import SGMGTD
 
     for T in (1.0, 2.0):
         sampler = SGMGTD(H, temperature=T)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from sgmcmc.integrators import BAOAB, Euler, Noise, State, SymmetricSplitting
 from sgmcmc.kinetics import Gaussian, MonomialGamma
-from sgmcmc.presets import SGHMC, SGLD
 from sgmcmc.samplers import Sampler
+from sgmcmc.samplers.presets import SGHMC, SGLD
 from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.statistics import Slope, z_bound, z_of_mean
 from sgmcmc.testing.subjects import Kernel, Subject

@@ -108,9 +108,9 @@ def _even_integrals(kinetics: Any, T: float) -> Array:
 
 def first_attempts(kinetics: MonomialGamma, temperature: float, seed: int, n: int, dim: int) -> Array:
     """|p| of the first proposal for each of the first n momenta (copies of `dim` coordinates), before any rejection."""
+    from sgmcmc.integrators.step import BEFORE_THE_FIRST_STEP
     from sgmcmc.kinetics.momentum_law import _gamma_attempt, tangent
     from sgmcmc.rng import MOMENTUM, normal_pair, stream, uniform, words
-    from sgmcmc.update import BEFORE_THE_FIRST_STEP
 
     _s0, slope = (float(x) for x in tangent(specialise(kinetics), temperature))
     p = np.empty(n)

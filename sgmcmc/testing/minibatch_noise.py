@@ -111,7 +111,7 @@ def worst_z(
     For controls: `run` is the (wrong) model that is run in the place of `model`, `claimed` the (wrong) kind of minibatch for
     which the law is computed.
     """
-    from sgmcmc.sampling import sample
+    from sgmcmc.run.sample import sample
 
     kind_of_law = kind if claimed is None else claimed
     mean, covariance = stationary_law(model, Kernel(sampler), batch_size, kind_of_law == "replacement")
@@ -153,7 +153,7 @@ def without_weight(model: LinearRegression, batch_size: int, prior_too: bool = F
 
 
 def _samplers(profile: str) -> dict[str, Sampler]:
-    from sgmcmc.presets import SGHMC, SGLD
+    from sgmcmc.samplers.presets import SGHMC, SGLD
 
     found = {"SGLD": SGLD(0.012), "SGHMC, T = 2": SGHMC(0.06, temperature=2.0)}
     if profile == "full":

@@ -10,9 +10,9 @@ import numpy as np
 
 from sgmcmc.compiler.kernels import kernel
 from sgmcmc.integrators import Noise, State
+from sgmcmc.integrators.step import begin, fill_noise, update
 from sgmcmc.kinetics import curvature, energy, velocity
 from sgmcmc.rng import Stream
-from sgmcmc.update import begin, fill_noise, update
 
 __all__ = ["draw_momenta", "draw_noise", "kinetic", "move"]
 

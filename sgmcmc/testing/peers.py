@@ -193,7 +193,7 @@ class Case(NamedTuple):
 
 
 def _ours(name: str, **parameters: Any) -> BlackBox:
-    from sgmcmc import presets
+    from sgmcmc.samplers import presets
 
     return as_black_box(getattr(presets, name)(**parameters), name)
 

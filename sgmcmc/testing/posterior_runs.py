@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
 from sgmcmc.samplers import Sampler
+from sgmcmc.samplers.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
 from sgmcmc.testing.laws import Law
 from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.statistics import z_bound, z_of_chains
@@ -147,7 +147,7 @@ def check_posterior(
 def _posterior(
     sampler: Sampler, problem: Problem, draws: int, chains: int, seed: int, thin: int, name: str
 ) -> Iterator[Finding]:
-    from sgmcmc.sampling import sample
+    from sgmcmc.run.sample import sample
 
     init = None
     if problem.law is not None:  # wells of the right shares from the start; elsewhere a warm-up does

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from sgmcmc.integrators import Noise, State, SymmetricSplitting
 from sgmcmc.kinetics import Gaussian, MonomialGamma
-from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
 from sgmcmc.samplers import Sampler
+from sgmcmc.samplers.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
 from sgmcmc.testing.laws import momentum_law
 from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.subjects import Kernel, Subject

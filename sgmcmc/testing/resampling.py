@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.integrators import BAOAB, Euler, Noise, SymmetricSplitting
-from sgmcmc.presets import SGHMC
 from sgmcmc.samplers import Sampler
+from sgmcmc.samplers.presets import SGHMC
 from sgmcmc.testing.invariance import invariance_z
 from sgmcmc.testing.laws import Law
 from sgmcmc.testing.lyapunov import LinearStep

@@ -155,7 +155,7 @@ def standard_subjects(h: float = 0.1, temperature: float = 1.0, euler: bool = Fa
     integrator.
     """
     from sgmcmc.integrators import Euler
-    from sgmcmc.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
+    from sgmcmc.samplers.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
 
     common: dict[str, Any] = {"temperature": temperature, "integrator": Euler() if euler else None}
     plain: dict[str, Any] = {"resample_momentum": None, "resample_thermostat": None, "center": "fixed"}

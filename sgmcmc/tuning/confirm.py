@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgmcmc.bias.foreseen import foreseen
-from sgmcmc.joining import joined
 from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace
+from sgmcmc.trace.joining import joined
 from sgmcmc.tuning.check import Complaint, Look, look_at
 from sgmcmc.tuning.race import Arm, Run
 from sgmcmc.tuning.space import Setting, Space

@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from sgmcmc import checks
 from sgmcmc.compiler import waiting
+from sgmcmc.integrators.step import draw_momenta
 from sgmcmc.kinetics import MonomialGamma
 from sgmcmc.rng import stream
-from sgmcmc.runs.door import as_seed
+from sgmcmc.run.door import as_seed
+from sgmcmc.run.sample import sample
 from sgmcmc.samplers import Sampler
-from sgmcmc.sampling import sample
 from sgmcmc.trace import Trace
 from sgmcmc.tuning.criterion import Criterion, discrepancy
 from sgmcmc.tuning.tuned import Tuned
-from sgmcmc.update import draw_momenta
 
 __all__ = ["adapt_a"]
 

@@ -1,12 +1,12 @@
-"""The pilot of a tuning: `sgmcmc.runs.pilot` with runs by `sample`."""
+"""The pilot of a tuning: `sgmcmc.run.pilot` with runs by `sample`."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from sgmcmc.runs import pilot
-from sgmcmc.runs.pilot import Pilot
-from sgmcmc.sampling import sample
+from sgmcmc.run import pilot
+from sgmcmc.run.pilot import Pilot
+from sgmcmc.run.sample import sample
 
 __all__ = ["Pilot", "find_scale"]
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from sgmcmc.checks import DivergenceError
 from sgmcmc.potentials import PythonPotential
+from sgmcmc.run.sample import sample
 from sgmcmc.samplers import Sampler
-from sgmcmc.sampling import sample
 from sgmcmc.threads import usable_cores
 from sgmcmc.trace import Trace
 from sgmcmc.tuning.space import Setting

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.potentials import dim_of
+from sgmcmc.run.sample import sample
 from sgmcmc.samplers import Sampler
-from sgmcmc.sampling import sample
 from sgmcmc.trace import Trace
 from sgmcmc.tuning.space import Setting
 

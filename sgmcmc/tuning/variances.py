@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.bias.gradients import gradient_at, some_rows
-from sgmcmc.frames import in_units, slope_in_units
+from sgmcmc.integrators.preconditioning import in_units, slope_in_units
 
 __all__ = ["Ratios", "along_ends", "errors_of_means", "evaluated", "excess", "in_frame", "variance_ratios"]
 

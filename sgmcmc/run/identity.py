@@ -1,0 +1,101 @@
+"""The identity of a run: every fact that its draws depend on, by name, so that a difference can be named.
+
+Arrays are known by a digest of their bytes. Of a memory-mapped file of more than 64 MB only 256 stretches are read, spread
+evenly over it: enough to tell data sets apart, not to find one changed number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numba.extending import is_jitted
+from numpy.typing import NDArray
+
+from sgmcmc.checks import is_mapped
+from sgmcmc.compiler.fingerprints import fingerprint, implementations_fingerprint
+from sgmcmc.engines.crew import Chain
+from sgmcmc.engines.recording import Keep, KeepFunction
+from sgmcmc.potentials import Potential, PythonPotential
+from sgmcmc.run.settings import Settings
+
+__all__ = ["difference", "digest_of", "identity"]
+
+STRETCHES, STRETCH = 256, 1 << 18
+_SIMPLE = ("draws", "warmup", "thin", "chains", "first", "device", "noise", "clip", "on_divergence")
+
+
+def identity(settings: Settings, seed: int, keep: Keep, chains: list[Chain]) -> dict[str, str]:
+    """Names and values; `chains` are those of the start."""
+    found = {name: str(getattr(settings, name)) for name in _SIMPLE}
+    found |= {"seed": str(seed), "dtype": np.dtype(settings.dtype).name, "minibatch": repr(settings.rows)}
+    found |= dict(_facts("model", settings.model))
+    for field in fields(settings.sampler):
+        found |= dict(_facts(f"sampler.{field.name}", getattr(settings.sampler, field.name)))
+    found |= dict(_facts("keep", keep.function if isinstance(keep, KeepFunction) else type(keep).__name__))
+    digest = hashlib.sha256()
+    for chain in chains:
+        digest.update(repr((chain.number, chain.step, chain.before, chain.fresh)).encode())
+        for array in chain.state:
+            digest.update(np.ascontiguousarray(array).data)
+    return found | {"init": digest.hexdigest()}
+
+
+def difference(there: dict[str, Any], here: dict[str, str]) -> str | None:
+    """The first fact that is not the same, in words; None if all are."""
+    for name in (*here, *there):
+        if there.get(name) != here.get(name):
+            return f"{name} is {_short(there.get(name))} there and {_short(here.get(name))} here"
+    return None
+
+
+def _short(value: Any) -> str:
+    text = "nothing" if value is None else str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _facts(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """A part and all that is in it."""
+    if isinstance(value, PythonPotential):
+        yield name, "Potential"
+        for each, part in value.facts().items():
+            yield from _facts(f"{name}.{each}", part)
+    elif isinstance(value, tuple):
+        yield name, _kind(value)
+        for each, part in zip(getattr(value, "_fields", range(len(value))), value, strict=True):
+            yield from _facts(f"{name}.{each}", part)
+    elif isinstance(value, np.ndarray):
+        yield name, f"{value.dtype} {value.shape} {digest_of(value)}"
+    elif is_jitted(value) or callable(value):
+        yield name, f"function {fingerprint(value).hex()[:32]}"
+    elif hasattr(value, "shape") and hasattr(value, "__getitem__"):
+        yield name, f"{type(value).__name__} {tuple(value.shape)}"
+    elif isinstance(value, int | float | str | None | np.generic):
+        yield name, repr(value)
+    else:
+        yield name, type(value).__qualname__
+
+
+def _kind(value: Any) -> str:
+    """What a tuple is: its class, and what that means to the open functions outside this package."""
+    cls = type(value)
+    if cls is tuple:
+        return "tuple"
+    if isinstance(value, Potential):
+        return f"Potential {fingerprint(value._functions()[0]).hex()[:32]}"
+    return f"{cls.__qualname__} {implementations_fingerprint(cls).hex()[:32]}"
+
+
+def digest_of(array: NDArray[Any]) -> str:
+    """A digest of the bytes of an array; of a long one in a file, of stretches of it."""
+    digest = hashlib.sha256()
+    if not (is_mapped(array) and array.nbytes > STRETCHES * STRETCH and array.flags.c_contiguous):
+        digest.update(np.ascontiguousarray(array).data if array.size > 0 else b"")
+        return digest.hexdigest()[:32]
+    raw = array.reshape(-1).view(np.uint8)
+    for first in np.linspace(0, raw.size - STRETCH, STRETCHES).astype(np.int64):
+        digest.update(raw[first : first + STRETCH].data)
+    return f"{digest.hexdigest()[:32]} (of stretches)"

@@ -1,0 +1,229 @@
+"""`sample`: from a model and a sampler to a trace."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sgmcmc import checks
+from sgmcmc.bias.again import Again
+from sgmcmc.bias.health import warn_of
+from sgmcmc.bias.runaway import falls_for_ever
+from sgmcmc.compiler import waiting
+from sgmcmc.engines import crew
+from sgmcmc.minibatch import Blocks
+from sgmcmc.run.checkpoint import load
+from sgmcmc.run.collect import collect, facts
+from sgmcmc.run.door import Place, as_keep, as_place, as_seed, as_settings, check_progress
+from sgmcmc.run.keeping import Keeping, open_keeping
+from sgmcmc.run.lock import Lock
+from sgmcmc.run.remote import remote_tasks
+from sgmcmc.run.settings import Settings, local_tasks
+from sgmcmc.run.starts import start
+from sgmcmc.run.units import in_natural_units
+from sgmcmc.samplers import Sampler
+from sgmcmc.trace import Trace
+
+__all__ = ["sample"]
+
+
+def sample(
+    model: Any,
+    sampler: Sampler,
+    draws: int = 1000,
+    *,
+    warmup: int = 1000,
+    chains: int = 4,
+    batch_size: int | None = None,
+    minibatch: str | Blocks = "replacement",
+    seed: int | None = None,
+    init: Any = None,
+    thin: int = 1,
+    dtype: DTypeLike = np.float64,
+    device: str = "cpu",
+    threads: int | None = None,
+    progress: bool | Callable[[int], None] = True,
+    on_divergence: str = "raise",
+    gradient_noise: float = 0.0,
+    clip_gradient: float | None = None,
+    keep: Callable[[NDArray[Any]], Any] | str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 30.0,
+    resume: bool = False,
+    executor: Executor | None = None,
+    warn: bool = True,
+) -> Trace:
+    """Draw from the posterior of a model.
+
+    Parameters
+    ----------
+    model : one of `sgmcmc.models`, a `Potential` around your own gradient, or a NamedTuple of your own.
+    sampler : `SGLD(...)`, `SGHMC(...)`, `SGNHT(...)`, `SGMGT(...)`, `SGMGTD(...)` or a `Sampler(...)`.
+    draws : how many draws to keep from each chain.
+    warmup : how many steps each chain takes before that.
+    chains : how many chains; chain number 7 of ten is the same, bit for bit, as chain number 7 of a hundred.
+    batch_size : rows per gradient; None is all of them.
+    minibatch : "replacement" (independent rows), "no-replacement" (different rows), "shuffle" (epochs in random order),
+        "blocks" (for data larger than memory), or ``sg.minibatch.Blocks(block, window)``.
+    seed : 0 … 2⁶⁴ − 1; None takes one from the operating system, and the trace says which (``trace.info["seed"]``).
+    init : where chains start: (dim,), or (chains, dim), or {"theta": …, "p": …, "xi": …}, or a `Trace` to go on from. None
+        is a small cloud around 0; with ``scale="auto"``, where the pilot has found the posterior.
+    thin : keep every so many steps.
+    dtype : np.float64 or np.float32, for everything in the run.
+    device : "cpu", "cuda", or "auto": a GPU if one is usable, else the CPU; ``trace.info["device"]`` says which.
+    threads : None is as many as there are cores. Fewer chains than that use several each, if their steps are long: many
+        rows, or many coordinates. (Chains with a plain Python gradient take turns on one; their update uses them all.)
+    progress : a bar, or none, or a function that is told how many steps were done since it was last told; if it raises
+        KeyboardInterrupt, the run ends as by Ctrl-C.
+    on_divergence : "raise" a DivergenceError, or "drop" the chain and go on with the others.
+    gradient_noise : B; adds N(0, 2B) to every coordinate of the gradient, for studies of gradient noise.
+    clip_gradient : bound on each coordinate of the gradient; it biases the draws, so None, off, is the default.
+    keep : a function of θ whose value is recorded in place of θ, or "moments" for mean and variance only (``trace.moments``).
+    out : an ``.npy`` file for the draws, written as they come; ``trace.draws`` is then read from it, and no memory is taken.
+    checkpoint : a file (``.npz``) from which the run can go on after any end, the machine's included.
+    checkpoint_every : seconds between two checkpoints.
+    resume : go on from the checkpoint, if there is one; the draws are those of a run that never ended.
+    executor : a `concurrent.futures.Executor` whose workers run the chains; the draws are the same.
+    warn : say so, in a `RunWarning`, if the run is hot, cold (also in one coordinate), unstable, not mixed, or running away
+        (``trace.bias_report()`` says more).
+
+    Ctrl-C ends the run early and returns the draws so far, of equal number for all chains; a second one ends it at once.
+    """
+    given: dict[str, Any] = {
+        "draws": draws,
+        "warmup": warmup,
+        "chains": chains,
+        "thin": thin,
+        "dtype": dtype,
+        "device": device,
+    }
+    given |= {"batch_size": batch_size, "minibatch": minibatch, "threads": threads, "on_divergence": on_divergence}
+    given |= {"gradient_noise": gradient_noise, "clip_gradient": clip_gradient}
+    settings = as_settings(model, sampler, init, given)
+    measured_scale = isinstance(sampler.scale, str)
+    check_progress(progress)
+    if not isinstance(warn, bool | np.bool_):
+        raise TypeError(f"warn={checks.show(warn)} is neither True nor False")
+    place = as_place(checkpoint, checkpoint_every, resume, out, executor, keep, settings.device)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(waiting.speaking(progress))
+        if place.checkpoint is not None:
+            stack.enter_context(Lock(place.checkpoint))
+        found = place.found()
+        saved = None if found is None else load(found)
+        seed = as_seed(seed, init, None if saved is None else saved.seed)
+        if isinstance(sampler.scale, str):
+            sampler, init = in_natural_units(sample, model, sampler, init, settings, seed, progress is True)
+            settings = as_settings(model, sampler, init, given)
+        all_chains = start(settings, init, seed)
+        kept = as_keep(keep, all_chains[0].state.theta)
+        keeping = stack.enter_context(open_keeping(settings, place, kept, all_chains, seed, saved))
+        again = Again(sample, model, sampler, given | {"seed": seed, "threads": threads, "on_divergence": "drop"})
+        trace = _run(settings, place, keeping, seed, progress, again)
+    if measured_scale:
+        trace.info["scale"] = np.asarray(sampler.scale).tolist()
+    trace.info["minibatch"] = _name(minibatch) if batch_size is not None else None
+    trace.info["keep"] = keep if keep is None or isinstance(keep, str) else getattr(keep, "__name__", repr(keep))
+    if warn:
+        warn_of(trace)
+    return trace
+
+
+def _name(minibatch: Any) -> str:
+    return minibatch if isinstance(minibatch, str) else repr(minibatch)
+
+
+def _run(
+    settings: Settings,
+    place: Place,
+    keeping: Keeping,
+    seed: int,
+    progress: bool | Callable[[int], None],
+    again: Again,
+) -> Trace:
+    job, chains = settings.job(keeping.recorder), keeping.chains
+    end = job.end
+    left = [c for c in chains if c.diverged is None and c.step < end]  # all of them, unless the run was resumed
+    begin, before = time.perf_counter(), sum(c.step for c in chains)
+    tasks, threads = _tasks(settings, place, keeping, job, left, seed)
+    for task in tasks[:1] if settings.device == "cpu" else tasks:  # every GPU has code of its own
+        task.prepare()  # compiles, or loads from the disk cache
+    compiled = time.perf_counter()
+    interrupted = _drive(settings, job, chains, threads, progress, tasks, keeping.checkpoint)
+    for task in tasks:
+        task.finish()
+    keeping.end()
+    seconds = time.perf_counter() - compiled
+    info = facts(settings, seed, sum(c.step for c in chains) - before, seconds, compiled - begin)
+    info |= {"interrupted": interrupted, "threads": threads}
+    info |= {"executor": None if place.executor is None else type(place.executor).__name__}
+    return collect(settings, job.plan, chains, keeping.values(), keeping.keep, info, again)
+
+
+def _tasks(
+    settings: Settings, place: Place, keeping: Keeping, job: crew.Job, left: list[crew.Chain], seed: int
+) -> tuple[Sequence[crew.Task], int]:
+    """Who runs the chains that are not at their end, and how many at once."""
+    if len(left) == 0:
+        return [], 1
+    if place.executor is not None:
+        tasks = remote_tasks(place.executor, settings, keeping.keep, job, keeping.sink, left, seed)
+        return tasks, len(tasks)
+    found = local_tasks(settings.device, job, left, seed, settings.threads, keeping.room(left), settings.cores)
+    return found, len(found) if settings.device == "cuda" else settings.threads
+
+
+def _drive(
+    settings: Settings,
+    job: crew.Job,
+    chains: list[crew.Chain],
+    threads: int,
+    progress: bool | Callable[[int], None],
+    tasks: Sequence[crew.Task],
+    saver: crew.Saver | None,
+) -> bool:
+    def diverged(chain: crew.Chain) -> None:
+        if settings.on_divergence == "raise" or all(c.diverged is not None for c in chains):
+            raise _divergence(chain, settings)
+
+    if callable(progress) or not progress:
+        told = progress if callable(progress) else lambda done: None
+        return _outcome(crew.run(threads, told, diverged, tasks, saver), chains, settings)
+    from tqdm.auto import tqdm  # a tenth of a second that a run without a bar does not pay
+
+    total = sum(job.end - c.step for c in chains if c.diverged is None)
+    label = f"{len(chains)} chain{'s' if len(chains) > 1 else ''}"
+    with tqdm(total=total, unit="step", unit_scale=True, desc=label, mininterval=0.2) as bar:
+        interrupted = crew.run(threads, lambda done: bar.update(done) and None, diverged, tasks, saver)
+    return _outcome(interrupted, chains, settings)
+
+
+def _outcome(interrupted: bool, chains: list[crew.Chain], settings: Settings) -> bool:
+    if all(c.diverged is not None for c in chains):
+        raise _divergence(chains[0], settings)
+    return interrupted
+
+
+def _divergence(chain: crew.Chain, settings: Settings) -> checks.DivergenceError:
+    step = chain.diverged if chain.diverged is not None else -1
+    h = float(settings.sampler.schedule.step_sizes(np.array([step]))[0])
+    fits = "a scale= that fits the posterior" if np.ndim(settings.sampler.scale) else 'scale="auto" with step_size=0.1'
+    advice = (
+        f"try a step size of {h / 4:.2g}, a start nearer to the mode (init=), or {fits}"
+        if not falls_for_ever(settings.model, np.random.default_rng(0).standard_normal(settings.dim))
+        else "U falls without end, so the gradient may have the wrong sign (give the gradient of -log p, not of log p), or "
+        "the posterior may be improper"
+    )
+    return checks.DivergenceError(
+        f"chain {chain.number} left the finite numbers in step {step}, with step size {h:g}; {advice}",
+        chain.number,
+        step,
+    )

@@ -1,0 +1,280 @@
+"""The trace: the draws of a run, the facts about it, and ways to look at them, to hand them on and to keep them.
+
+A saved trace is an uncompressed ``.npz`` of plain arrays and one JSON text. It holds no code, it appears under its name
+only when it is complete, and each array in it is measured against the size of the file before memory is taken for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sgmcmc.checks import any_array, numbers_in, show
+from sgmcmc.parameters import Layout, Parameters
+from sgmcmc.parameters.names import Names
+from sgmcmc.trace import archive
+from sgmcmc.trace.archive import to_json
+from sgmcmc.trace.measurements import CoordinateTemperatures, KeptMoments, as_weights
+from sgmcmc.trace.pictures import Pictures
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sgmcmc.bias.report import BiasReport
+
+__all__ = ["CoordinateTemperatures", "KeptMoments", "Trace"]
+
+_FORMAT, _VERSION = "sgmcmc.trace", 1
+_ARRAYS = ("draws", "kinetic_temperature", "configurational_temperature")
+_MOMENTS = ("moments/n", "moments/mean", "moments/variance")
+_BY_COORDINATE = ("by_coordinate/coordinates", "by_coordinate/values")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace(Pictures):
+    """The draws of a run and the facts about it.
+
+    draws: array (chain, draw, dim).
+    info: facts of the run that JSON can hold (sampler, model, seed, steps per second, versions, …).
+    kinetic_temperature: E[p K'(p)] per chain, NaN without momentum; the target's temperature if all is well.
+    configurational_temperature: E[θ·U'(θ)] / dim per chain; the target's temperature too.
+    by_coordinate: the same for single coordinates, in segments of the run; None where they were not measured (on GPUs).
+    weights: the step size h_t of every draw, (draw,), for averages Σ h_t f(θ_t) / Σ h_t; equal for a constant step.
+    final: the arrays of the last state, by name.
+    names: a name for each number in θ, ``theta[0]``, ``w[0,2]``, …, made when asked for; they follow from `parameters` if
+        that is given.
+    parameters: names and shapes of what θ is made of, ``{"w": (10, 3), "b": (3,)}``; ``trace["w"]`` is (chain, draw, 10, 3).
+    moments: with ``keep="moments"``, `n`, `mean` and `variance` of every chain, in place of draws.
+    model: what was sampled, for `energy`, `plot_energy` and `to_arviz`; neither saved nor pickled.
+    again: how to run it again with another step, for `bias_report`; neither saved nor pickled.
+    """
+
+    draws: NDArray[Any]
+    info: dict[str, Any]
+    kinetic_temperature: NDArray[np.float64]
+    configurational_temperature: NDArray[np.float64]
+    final: dict[str, NDArray[Any]]
+    names: Sequence[str] = ()
+    parameters: Parameters | Layout | None = None
+    model: Any = None
+    moments: KeptMoments | None = None
+    again: Any = None
+    weights: NDArray[np.float64] | None = None
+    by_coordinate: CoordinateTemperatures | None = None
+    layout: Layout = field(init=False)
+
+    def __post_init__(self) -> None:
+        draws = any_array("draws", self.draws)
+        if draws.ndim != 3 or draws.dtype.kind != "f":
+            raise ValueError(f"draws is {draws.dtype} of shape {draws.shape}; give floats of shape (chain, draw, dim)")
+        object.__setattr__(self, "draws", draws)
+        for name in ("info", "final"):
+            if not isinstance(getattr(self, name), dict):
+                raise TypeError(f"{name}={show(getattr(self, name))} is not a dictionary; give one, by name")
+        for name in _ARRAYS[1:]:
+            temperature = numbers_in(name, getattr(self, name))
+            if temperature.shape != draws.shape[:1]:
+                raise ValueError(
+                    f"{name} has shape {temperature.shape}; give one number for each of {len(draws)} chains"
+                )
+            object.__setattr__(self, name, temperature)
+        layout = self._read_layout()
+        object.__setattr__(self, "layout", layout)
+        object.__setattr__(self, "names", layout.names)
+        object.__setattr__(self, "parameters", layout.shapes)
+        if self.moments is not None and not all(len(m) == self.chains for m in self.moments):
+            raise ValueError(f"moments are of {len(self.moments.n)} chains; draws has {self.chains}")
+        self._check_measured()
+        if len(self.chain_numbers) != self.chains:
+            raise ValueError(f"info['chains'] names {len(self.chain_numbers)} chains; draws has {self.chains}")
+
+    def _check_measured(self) -> None:
+        object.__setattr__(self, "weights", as_weights(self.weights, self.n_draws))
+        if self.by_coordinate is not None:
+            object.__setattr__(self, "by_coordinate", self.by_coordinate.checked(self.chains))
+
+    def _read_layout(self) -> Layout:
+        if self.parameters is not None:
+            layout = Layout.read(self.parameters, least=0)
+            if layout.dim != self.dim:
+                raise ValueError(f"parameters are {layout.dim} numbers; draws has {self.dim}")
+            return layout
+        if not isinstance(self.names, tuple | list | Names) or not all(isinstance(name, str) for name in self.names):
+            raise TypeError(f"names={show(self.names)} are not names; give a tuple of texts")
+        names = tuple(self.names)
+        if len(names) == 0:
+            return Layout({"theta": (self.dim,)})
+        if len(names) != self.dim or len(set(names)) != self.dim:
+            raise ValueError(f"names holds {len(set(names))} different names; give {self.dim}, one for each parameter")
+        return Layout.of_names(names)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """The draws of a parameter: (chain, draw, *shape) of ``trace["w"]``, (chain, draw) of ``trace["w[0,2]"]``."""
+        if not isinstance(name, str):
+            raise TypeError(f"name={show(name)} is not a text; give the name of a parameter, or index trace.draws")
+        try:
+            taken: NDArray[Any] = self.layout.take(self.draws, name)
+        except ValueError as error:
+            raise KeyError(str(error)) from None
+        return taken
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.layout.axes or name in self.names
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {
+            "model": None,
+            "again": None,
+        }  # the data may be large, and the other side may not want it
+
+    @property
+    def chains(self) -> int:
+        """How many chains there are."""
+        return int(self.draws.shape[0])
+
+    @property
+    def n_draws(self) -> int:
+        """How many draws each chain has."""
+        return int(self.draws.shape[1])
+
+    @property
+    def dim(self) -> int:
+        """How many parameters there are."""
+        return int(self.draws.shape[2])
+
+    @property
+    def chain_numbers(self) -> list[int]:
+        """The number each chain had in the run; there are gaps where a diverged chain was dropped."""
+        numbers = self.info.get("chains", range(self.chains))
+        if not isinstance(numbers, list | tuple | range) or not all(type(c) is int and 0 <= c < 2**32 for c in numbers):
+            raise ValueError(f"info['chains']={show(numbers)} are no numbers of chains; give a list of whole numbers")
+        return list(numbers)
+
+    def summary(self, hdi_prob: float = 0.94, weighted: bool = False) -> pd.DataFrame:
+        """Mean, sd, highest density interval, Monte Carlo error, effective sample sizes and R̂ of every parameter.
+
+        weighted: draws count by their step size, as for decreasing steps they should; columns then say ``weighted_mean``, ….
+        """
+        from sgmcmc import diagnostics
+        from sgmcmc.trace import weighting
+
+        if not weighted:
+            return diagnostics.summary(self.draws, self.names, hdi_prob)
+        return weighting.summary(self.draws, self.names, np.asarray(self.weights), hdi_prob)
+
+    def expectation(self, function: Callable[[Any], Any] | None = None, weighted: bool = True) -> Any:
+        """E[f(θ)] = Σ h_t f(θ_t) / Σ h_t over all chains: the average for steps that are not all equal (Welling and Teh 2011).
+
+        function: of one θ, a number or an array; None is θ itself, whose expectation is the mean.
+        weighted: False counts all draws alike; the two differ only where step sizes do.
+        """
+        from sgmcmc.trace import weighting
+
+        return weighting.expectation(self.draws, np.asarray(self.weights), function, weighted)
+
+    def bias_report(
+        self, functions: Any = None, halving: bool | None = None, model: Any = None, progress: bool = False
+    ) -> BiasReport:
+        """How wrong this run is, and what to do about it: temperatures, gradient noise, stability, mixing, discretisation.
+
+        functions: of θ, that return a number: one, or a dictionary by name. Their discretisation bias is estimated.
+        halving: run it again with steps half as long, which takes twice the time of the run. None: if functions are given.
+            Without functions the worst mean and the worst variance are looked at.
+        model: None is the model of the run; a trace that was loaded does not have it, and a report of it says less.
+
+        ``print`` the report, take its ``frame`` (a DataFrame) or its ``problems``; a notebook shows it as a table.
+        """
+        from sgmcmc.bias.report import bias_report
+
+        return bias_report(self, functions, halving, model, progress)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row per draw, with the index (chain, draw), and one column per parameter."""
+        import pandas as pd
+
+        index = pd.MultiIndex.from_product([self.chain_numbers, range(self.n_draws)], names=["chain", "draw"])
+        return pd.DataFrame(self.draws.reshape(-1, self.dim), index=index, columns=list(self.names))
+
+    def energy(self, model: Any = None, most: int | None = None) -> NDArray[np.float64]:
+        """The potential energy U of the draws, (chain, draw), over all rows of the model's data.
+
+        model: None is the model of the run; a trace that was loaded does not have it.
+        most: how many draws of all chains to take, evenly spaced; None is all of them.
+        """
+        from sgmcmc.diagnostics.energies import energies
+
+        return energies(self, model, most)[1]
+
+    def to_arviz(self, model: Any = None, log_likelihood: bool = False, predictive: bool = False) -> Any:
+        """An ArviZ ``DataTree``: the posterior by name and, of the model, log densities, prior draws and observed data.
+
+        model: None is the model of the run; a trace that was loaded does not have it, and gives the posterior alone.
+        log_likelihood: also log p(y_i | θ) of every row at every draw, which leave-one-out wants and which may be large.
+        predictive: also responses simulated at every draw, for posterior predictive checks; the model is a regression.
+        """
+        from sgmcmc.trace.arviz_data import to_datatree
+
+        return to_datatree(self, model, log_likelihood, predictive, to_json(self.info))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to `path` (an ``.npz``): an old file there stays as it is until the new one is complete."""
+        target = _path(path)
+        header = {"format": _FORMAT, "version": _VERSION, "info": self.info}
+        header |= {"names": (), "parameters": self.layout.axes}  # older files have the names too, or these alone
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
+        arrays |= {f"final/{name}": np.asarray(value) for name, value in self.final.items()}
+        if self.moments is not None:
+            arrays |= {f"moments/{name}": value for name, value in self.moments._asdict().items()}
+        if self.by_coordinate is not None:
+            arrays |= dict(zip(_BY_COORDINATE, self.by_coordinate, strict=True))
+        weights = np.asarray(self.weights)
+        arrays["weights"] = weights[:1].reshape(()) if weights.size and (weights == weights[0]).all() else weights
+        archive.write(target, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Trace:
+        """Read what `save` wrote, bit for bit; ValueError for any other file."""
+        arrays, header = archive.read(_path(path), _FORMAT, _VERSION, "a complete file of Trace.save")
+        final = {name.removeprefix("final/"): value for name, value in arrays.items() if name.startswith("final/")}
+        try:
+            draws, kinetic, configurational = (arrays[name] for name in _ARRAYS)
+            names, declared = header["names"], header.get("parameters")
+            moments = KeptMoments(*(arrays[m] for m in _MOMENTS)) if _MOMENTS[0] in arrays else None
+            more: dict[str, Any] = {"moments": moments, "weights": arrays.get("weights")}  # older files have no weights
+            if _BY_COORDINATE[1] in arrays:
+                more["by_coordinate"] = CoordinateTemperatures(*(arrays[name] for name in _BY_COORDINATE))
+            return cls(draws, header["info"], kinetic, configurational, final, names, declared, **more)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"{path} is a damaged trace: {archive.reason(error)}") from error
+
+    def __repr__(self) -> str:
+        return f"<Trace: {self._size()}\n {self._story()}>"
+
+    def _size(self) -> str:
+        counts = ((self.chains, "chain"), (self.n_draws, "draw"), (self.dim, "parameter"))
+        return " × ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in counts) + f", {self.draws.dtype}"
+
+    def _story(self) -> str:
+        info = self.info
+        told = [f"{_short(info.get('sampler', 'unknown sampler'))} on {_short(info.get('model', 'unknown model'))}"]
+        told += [f"{info['seconds']:.3g} s"] if "seconds" in info else []
+        told += [f"{info['steps_per_second']:.3g} steps/s"] if "steps_per_second" in info else []
+        told += ["interrupted"] if info.get("interrupted", False) else []
+        return ", ".join(told)
+
+
+def _path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path={show(path)} is not a path; give a text or a pathlib.Path")
+    return Path(path)
+
+
+def _short(text: Any, most: int = 60) -> str:
+    line = " ".join(str(text).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
