@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 import sgmcmc as sg
-from sgmcmc.engines import cpu, crew
+from sgmcmc.engines import cpu, scheduler
 from sgmcmc.engines.plan import make_plan
 from sgmcmc.minibatch import WithReplacement
 from sgmcmc.rng import stream
@@ -46,7 +46,7 @@ def nanoseconds_per_step(model, sampler, dtype, steps: int, repeats: int) -> flo
     """One chain on this thread, every step recorded, gradient and minibatch included."""
     gradient = cpu.Gradient(WithReplacement(BATCH), model.n_rows, model.n_rows / BATCH, 0.0, np.inf)
     plan = make_plan(sampler.schedule, steps, 0, 1)
-    job = crew.Job(
+    job = scheduler.Job(
         cpu.run_chunk,
         sampler.dynamics(model.dim, dtype),
         in_precision(model, dtype),
@@ -58,7 +58,7 @@ def nanoseconds_per_step(model, sampler, dtype, steps: int, repeats: int) -> flo
     for _ in range(repeats):
         state = sampler.start(np.zeros(model.dim, dtype))
         out, origin = np.empty((steps, model.dim), dtype), np.zeros(model.dim, dtype)
-        chain = crew.Chain(0, stream(1, 0), state, 0, 0.0, out, origin, fresh=True)
+        chain = scheduler.Chain(0, stream(1, 0), state, 0, 0.0, out, origin, fresh=True)
         buffers = job.buffers(model.dim)[0]
         job.advance(chain, buffers, 0)
         begin = time.thread_time()

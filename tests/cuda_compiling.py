@@ -183,15 +183,15 @@ def assert_same_steps(here: Any, there: Any, tolerance: float) -> None:
 def ptx_in_place_of_a_gpu(kernels: PtxKernels, block: int | None = None) -> Any:
     """Within it, device="cuda" runs PTX on the CPU, in blocks of so many threads."""
     from sgmcmc.engines import cuda
-    from sgmcmc.run import door
+    from sgmcmc.run import arguments
 
-    saved = cuda.fleets, door.choose_device
+    saved = cuda.fleets, arguments.choose_device
     cuda.fleets = lambda job, chains, seed: [cuda.Fleet(job, chains, seed, kernels, block=block)]
-    door.choose_device = lambda device: (device, "PTX on the CPU")
+    arguments.choose_device = lambda device: (device, "PTX on the CPU")
     try:
         yield
     finally:
-        cuda.fleets, door.choose_device = saved
+        cuda.fleets, arguments.choose_device = saved
 
 
 class CaughtError(Exception):

@@ -15,7 +15,7 @@ from cuda_cases import GAUSS, LOGISTIC, RUN, SINGLY, Foreign, block_runs, moment
 
 import sgmcmc as sg
 from sgmcmc.dispatch import simulate_device
-from sgmcmc.engines import cpu, crew, cuda, cuda_kernels
+from sgmcmc.engines import cpu, cuda, cuda_kernels, scheduler
 from sgmcmc.samplers import sampler as samplers
 
 FEW = (
@@ -80,19 +80,19 @@ def rows_and_shapes() -> dict[str, bool]:
             seen["cuda"] = np.moveaxis(fleet.room.rows, fleet.chain_axis, 0).copy()
             original(fleet)
 
-        advance = crew.Job.advance
+        advance = scheduler.Job.advance
 
         def watched(job, chain, buffers, count, advance=advance, seen=seen):
             done = advance(job, chain, buffers, count)
             seen[f"cpu{chain.number}"] = buffers.rows.copy()
             return done
 
-        cuda.Fleet.finish, crew.Job.advance = finish, watched
+        cuda.Fleet.finish, scheduler.Job.advance = finish, watched
         simulate_device(False)
         sg.sample(LOGISTIC, sg.SGNHT(0.02), **options)
         simulate_device(True)
         sg.sample(LOGISTIC, sg.SGNHT(0.02), **options, device="cuda")
-        cuda.Fleet.finish, crew.Job.advance = original, advance
+        cuda.Fleet.finish, scheduler.Job.advance = original, advance
         found[f"rows {kind}"] = all((seen["cuda"][i] == seen[f"cpu{i}"]).all() for i in range(3))
     return found | shapes()
 

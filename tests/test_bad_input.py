@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import crew, packed
+from sgmcmc.engines import lanes, scheduler
 from sgmcmc.kinetics import MonomialGamma
 from sgmcmc.potentials import PythonPotential
 from sgmcmc.samplers import sampler as samplers
@@ -347,8 +347,8 @@ def nothing_runs(monkeypatch):
     def fail(*args, **options):
         raise AssertionError("a kernel was called before the input was checked")
 
-    monkeypatch.setattr(crew.Job, "advance", fail)
-    monkeypatch.setattr(packed.Pack, "advance", fail)
+    monkeypatch.setattr(scheduler.Job, "advance", fail)
+    monkeypatch.setattr(lanes.Pack, "advance", fail)
     monkeypatch.setattr(samplers, "update_once", fail)
     monkeypatch.setattr(samplers, "draw_momenta", fail)
 

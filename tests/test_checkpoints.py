@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import crew
+from sgmcmc.engines import scheduler
 from sgmcmc.run import checkpoint as checkpoints
-from sgmcmc.run import drawfile
+from sgmcmc.run import draw_file
 from sgmcmc.trace import archive
 
 rng = np.random.default_rng(7)
@@ -65,7 +65,7 @@ def same(one, two):
 @pytest.fixture
 def kills(monkeypatch):
     """Let a run die at its n-th chunk, with chunks of one step and a checkpoint at every third chance."""
-    real, seen = crew.wait, {"left": -1, "polls": 0}
+    real, seen = scheduler.wait, {"left": -1, "polls": 0}
 
     def wait(*args, **options):
         seen["left"] -= 1
@@ -78,8 +78,8 @@ def kills(monkeypatch):
         seen["polls"] += 1
         return seen["polls"] % 3 == 0
 
-    monkeypatch.setattr(crew, "CHUNK_SECONDS", 1e-12)
-    monkeypatch.setattr(crew, "wait", wait)
+    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)
+    monkeypatch.setattr(scheduler, "wait", wait)
     monkeypatch.setattr(checkpoints.Checkpoint, "due", due)
     return lambda n: seen.update(left=n)
 
@@ -135,7 +135,7 @@ def test_a_run_can_go_on_with_other_threads_another_place_of_its_draws_and_witho
 
 @every_engine
 def test_ctrl_c_saves_and_gives_back_what_there_is(case, monkeypatch, tmp_path):
-    real, calls = crew.wait, []
+    real, calls = scheduler.wait, []
 
     def wait(*args, **options):
         calls.append(None)
@@ -143,8 +143,8 @@ def test_ctrl_c_saves_and_gives_back_what_there_is(case, monkeypatch, tmp_path):
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(crew, "CHUNK_SECONDS", 1e-12)
-    monkeypatch.setattr(crew, "wait", wait)
+    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)
+    monkeypatch.setattr(scheduler, "wait", wait)
     part = run(case, checkpoint=tmp_path / "run.npz")
     whole = run(case)
     assert part.info["interrupted"]
@@ -348,7 +348,7 @@ def test_a_full_disk_while_saving_costs_a_warning_and_the_old_checkpoint_stays(m
 def test_a_full_disk_for_draws_ends_the_run_with_a_remedy_and_it_goes_on_when_there_is_room(
     monkeypatch, kills, tmp_path
 ):
-    real, calls = drawfile.DrawFile.write, []
+    real, calls = draw_file.DrawFile.write, []
 
     class Full:
         def __init__(self, file):
@@ -369,10 +369,10 @@ def test_a_full_disk_for_draws_ends_the_run_with_a_remedy_and_it_goes_on_when_th
             self._file = Full(self._file)
         real(self, *args)
 
-    monkeypatch.setattr(drawfile.DrawFile, "write", write)
+    monkeypatch.setattr(draw_file.DrawFile, "write", write)
     with pytest.raises(OSError, match=r"draws cannot be written to .*: No space left on device; make room, and go on"):
         run("group", checkpoint=tmp_path / "run.npz")
-    monkeypatch.setattr(drawfile.DrawFile, "write", real)
+    monkeypatch.setattr(draw_file.DrawFile, "write", real)
     same(run("group", checkpoint=tmp_path / "run.npz", resume=True), run("group"))
 
 

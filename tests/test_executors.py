@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import crew
+from sgmcmc.engines import scheduler
 from sgmcmc.potentials import add_gradient
-from sgmcmc.run import remote, travel
+from sgmcmc.run import pickling, remote
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(60, 3))
@@ -118,12 +118,12 @@ class Here(Executor):
     def submit(self, function, /, *arguments):
         self.calls += 1
         future = Future()
-        data = travel.cloudpickle.dumps(arguments)
+        data = pickling.cloudpickle.dumps(arguments)
         self.bytes.append(len(data))
         if self.calls in self.lose:
             future.set_exception(ConnectionError("the worker is gone"))
         else:
-            future.set_result(function(*travel.cloudpickle.loads(data)))
+            future.set_result(function(*pickling.cloudpickle.loads(data)))
         return future
 
 
@@ -177,19 +177,19 @@ def test_an_error_of_the_gradient_there_is_raised_here():
 
 
 def test_progress_counts_the_steps_there(monkeypatch):
-    seen, real = [], crew.run
+    seen, real = [], scheduler.run
 
     def watched(threads, progress, *rest):
         return real(threads, lambda done: seen.append(done) or progress(done), *rest)
 
-    monkeypatch.setattr(crew, "run", watched)
+    monkeypatch.setattr(scheduler, "run", watched)
     run(executor=Here())
     assert sum(seen) == 3 * 210
 
 
 def test_ctrl_c_gives_back_what_has_come_home(monkeypatch):
     monkeypatch.setattr(remote, "MOST_SECONDS", 1e-9)
-    calls, real = [], crew.wait
+    calls, real = [], scheduler.wait
 
     def wait(*args, **options):
         calls.append(None)
@@ -197,7 +197,7 @@ def test_ctrl_c_gives_back_what_has_come_home(monkeypatch):
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(crew, "wait", wait)
+    monkeypatch.setattr(scheduler, "wait", wait)
     part, whole = run(executor=Here()), run()
     assert part.info["interrupted"]
     np.testing.assert_array_equal(part.draws, whole.draws[:, : part.n_draws])
@@ -222,11 +222,11 @@ def test_mapped_data_travel_as_the_name_of_their_file(tmp_path):
     np.save(tmp_path / "y.npy", (rng.random(20_000) < 0.5).astype(float))
     x, y = (np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in "xy")
     model = sg.models.LogisticRegression(x, y)
-    data = travel.pack(model)
+    data = pickling.pack(model)
     assert len(data) < 5000
-    there = travel.unpack(data)
+    there = pickling.unpack(data)
     np.testing.assert_array_equal(there.X, x)
-    np.testing.assert_array_equal(travel.unpack(travel.pack(x[100:200]))[3:5], x[103:105])
+    np.testing.assert_array_equal(pickling.unpack(pickling.pack(x[100:200]))[3:5], x[103:105])
     executor = Here()
     same(run(model=model, executor=executor), run(model=model))
     assert max(executor.bytes) < 100_000

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sgmcmc as sg
-from sgmcmc.engines import crew, packed
+from sgmcmc.engines import lanes, scheduler
 from sgmcmc.samplers import sampler as samplers
 
 HOME = str(Path(sg.__file__).parent)
@@ -43,9 +43,9 @@ def _no_kernels(monkeypatch):
     def reached(*args, **options):
         raise ReachedError
 
-    monkeypatch.setattr(crew.Job, "advance", reached)
-    monkeypatch.setattr(packed.Pack, "advance", reached)
-    monkeypatch.setattr(packed.Pack, "prepare", reached)
+    monkeypatch.setattr(scheduler.Job, "advance", reached)
+    monkeypatch.setattr(lanes.Pack, "advance", reached)
+    monkeypatch.setattr(lanes.Pack, "prepare", reached)
     monkeypatch.setattr(samplers, "update_once", reached)
     monkeypatch.setattr(samplers, "draw_momenta", reached)
 

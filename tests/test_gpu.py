@@ -17,7 +17,7 @@ from cuda_cases import GAUSS, LOGISTIC, RUN, SAMPLERS, SINGLY, WIDE, Foreign, bl
 from cuda_laws import findings
 
 import sgmcmc as sg
-from sgmcmc.engines import crew, cuda, cuda_state
+from sgmcmc.engines import cuda, cuda_state, scheduler
 from sgmcmc.rng.philox4x32 import philox
 
 pytestmark = pytest.mark.gpu
@@ -274,7 +274,7 @@ def test_an_interruption_keeps_the_draws_so_far_and_a_run_can_go_on(monkeypatch)
     from sgmcmc.engines import cuda_kernels
 
     first = cuda_kernels.devices()[:1]
-    calls, real = [], crew.wait
+    calls, real = [], scheduler.wait
 
     def wait(*args, **options):
         calls.append(None)
@@ -285,7 +285,7 @@ def test_an_interruption_keeps_the_draws_so_far_and_a_run_can_go_on(monkeypatch)
     options = RUN | {"draws": 12, "device": "cuda"}
     whole = sg.sample(GAUSS, sg.SGNHT(0.1), **options)
     monkeypatch.setattr(cuda_kernels, "devices", lambda: first)
-    monkeypatch.setattr(crew, "wait", wait)
+    monkeypatch.setattr(scheduler, "wait", wait)
     monkeypatch.setattr(cuda, "CHUNK_SECONDS", 1e-12)  # a step per chunk
     part = sg.sample(GAUSS, sg.SGNHT(0.1), **options)
     monkeypatch.undo()

@@ -214,9 +214,9 @@ def test_draws_that_were_changed_cut_or_lost_are_refused(copy):
 
 
 def test_draws_behind_those_that_were_saved_may_be_torn(original, tmp_path, monkeypatch):
-    from sgmcmc.engines import crew
+    from sgmcmc.engines import scheduler
 
-    calls, real = [], crew.wait
+    calls, real = [], scheduler.wait
 
     def wait(*args, **options):
         calls.append(None)
@@ -224,8 +224,8 @@ def test_draws_behind_those_that_were_saved_may_be_torn(original, tmp_path, monk
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(crew, "CHUNK_SECONDS", 1e-12)
-    monkeypatch.setattr(crew, "wait", wait)
+    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)
+    monkeypatch.setattr(scheduler, "wait", wait)
     part = run(tmp_path)
     assert 0 < part.n_draws < 20
     data = bytearray((tmp_path / "run.npz.draws.npy").read_bytes())

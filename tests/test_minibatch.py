@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import sgmcmc as sg
-from sgmcmc.engines import crew
+from sgmcmc.engines import scheduler
 from sgmcmc.engines.python import choose_rows
 from sgmcmc.minibatch import (
     Blocks,
@@ -200,14 +200,14 @@ class Recorder:
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_a_run_asks_for_these_rows_whatever_the_chunks_and_chains(kind, monkeypatch):
     expected = {chain: rows_of_steps(KINDS[kind](4), 22, range(30), seed=9, chain=chain) for chain in range(3)}
-    for seconds in (crew.CHUNK_SECONDS, 1e-12):
-        monkeypatch.setattr(crew, "CHUNK_SECONDS", seconds)
+    for seconds in (scheduler.CHUNK_SECONDS, 1e-12):
+        monkeypatch.setattr(scheduler, "CHUNK_SECONDS", seconds)
         recorder = Recorder()
         function = lambda theta, data, rows, r=recorder: r(theta, data, rows)  # noqa: E731
         model = sg.Potential(function, dim=3, data=np.zeros((22, 1)), additive=False)
         recorder.rows.clear()  # of the first look
         # chains share their scratch space in groups, which here are as large as can be
-        monkeypatch.setattr(crew, "split", lambda chains, parts: [chains])
+        monkeypatch.setattr(scheduler, "split", lambda chains, parts: [chains])
         # warn=False: this theta runs away, and to say so, sample looks at the gradient of all rows once more
         options = {"draws": 30, "warmup": 0, "chains": 3, "seed": 9, "progress": False, "warn": False}
         trace = sg.sample(model, sg.SGNHT(0.1), batch_size=4, minibatch=kind, **options)

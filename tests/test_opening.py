@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import crew
+from sgmcmc.engines import scheduler
 from sgmcmc.engines.opening import open_run
 from sgmcmc.potentials import is_ours
 
@@ -126,7 +126,7 @@ def test_ctrl_c_lets_all_tasks_begin_though_the_time_is_up(threads, handler):
 @pytest.mark.parametrize("held_up", [0.0, 0.2])  # seconds; the opening lasts less than a tenth
 @pytest.mark.parametrize("chains", [1, 4])
 def test_ctrl_c_in_the_opening_waits_for_the_steps_and_loses_none(chains, held_up, monkeypatch, handler):
-    kernel_of, pressed = crew.Job.advance, []
+    kernel_of, pressed = scheduler.Job.advance, []
 
     def advance(job, chain, buffers, count):
         if count > 0 and not pressed:
@@ -136,7 +136,7 @@ def test_ctrl_c_in_the_opening_waits_for_the_steps_and_loses_none(chains, held_u
             time.sleep(held_up)
         return kernel_of(job, chain, buffers, count)
 
-    monkeypatch.setattr(crew.Job, "advance", advance)
+    monkeypatch.setattr(scheduler.Job, "advance", advance)
     part = run(LONG, chains=chains)
     monkeypatch.undo()
     assert pressed
@@ -155,14 +155,14 @@ def test_a_short_run_does_not_wait_for_another_thread(monkeypatch):
         raise AssertionError("a thread was waited for")
 
     run(chains=1)  # compiled
-    monkeypatch.setattr(crew, "wait", never)
-    monkeypatch.setattr(crew, "CHUNK_SECONDS", 60.0)  # however slow the machine is
+    monkeypatch.setattr(scheduler, "wait", never)
+    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 60.0)  # however slow the machine is
     assert run(chains=1).draws.shape == (1, 3000, 20)
 
 
 def test_chunks_of_the_opening_end_with_it():
     """All wait for each other there: a chunk of 0.15 s, begun in the last moment, would keep the others from going on."""
-    task = crew.Task(None, [])
+    task = scheduler.Task(None, [])
     for left, expected in ((10.0, 1500), (0.05, 500), (0.0, 23)):
         task.count, task.opens_until = 1500, time.perf_counter() + left
         task.next_count(100, 0.01)  # 0.1 ms each

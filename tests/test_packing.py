@@ -10,15 +10,15 @@ import pytest
 
 import sgmcmc as sg
 from sgmcmc.dispatch import loop
-from sgmcmc.engines import crew, packed
-from sgmcmc.engines.herd import set_apart
-from sgmcmc.engines.packed import MOST_LANES
+from sgmcmc.engines import lanes, scheduler
+from sgmcmc.engines.chains import set_apart
+from sgmcmc.engines.lanes import MOST_LANES
 from sgmcmc.engines.plan import make_plan
 from sgmcmc.integrators.lanes import LARGEST, packable
 from sgmcmc.kernels import kernel
 from sgmcmc.potentials import fill_gradients, full_gradient, scratch_rows
 from sgmcmc.rng import NOISE_P, Lanes, fill_normals, stream
-from sgmcmc.run.door import as_settings
+from sgmcmc.run.arguments import as_settings
 from sgmcmc.run.starts import start
 from sgmcmc.samplers import in_precision
 
@@ -60,7 +60,7 @@ def run(model, sampler, **options):
 @pytest.fixture
 def one_by_one(monkeypatch):
     """Turn packs off: every chain through the loop of cpu.py."""
-    return lambda: monkeypatch.setattr(packed, "packs", lambda *args: None)
+    return lambda: monkeypatch.setattr(lanes, "packs", lambda *args: None)
 
 
 @by_dtype
@@ -183,12 +183,12 @@ def test_who_is_packed_does_not_depend_on_the_number_of_chains():
         seen = []
         plan = make_plan(sampler.schedule, 1, 0, 1)
         gradient = sg.engines.cpu.Gradient(sg.minibatch.FullData(), 0, 1.0, 0.0, np.inf)
-        job = crew.Job(None, sampler.dynamics(model.dim), model, gradient, plan, np.float64)
+        job = scheduler.Job(None, sampler.dynamics(model.dim), model, gradient, plan, np.float64)
         out = np.empty((chains, 1, model.dim))
         for i in range(chains):
             state = sampler.start(np.zeros(model.dim))
-            seen.append(crew.Chain(i, stream(1, i), state, 0, 0.0, out[i], np.zeros(model.dim)))
-        return packed.packs(job, seen, 2, out)
+            seen.append(scheduler.Chain(i, stream(1, i), state, 0, 0.0, out[i], np.zeros(model.dim)))
+        return lanes.packs(job, seen, 2, out)
 
     for chains in (1, 3, 200):
         assert sum(len(p.chains) for p in tasks(MIXTURE, SAMPLERS["SGNHT"], chains)) == chains
@@ -201,16 +201,16 @@ def test_who_is_packed_does_not_depend_on_the_number_of_chains():
 
 
 def test_a_run_in_several_chunks_is_compiled_for_once(monkeypatch):
-    from sgmcmc.engines import crew, packed
+    from sgmcmc.engines import lanes, scheduler
 
-    monkeypatch.setattr(crew, "CHUNK_SECONDS", 1e-12)  # chunks of one step
-    before = len(packed.run_pack.signatures)
+    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # chunks of one step
+    before = len(lanes.run_pack.signatures)
     sg.sample(sg.models.FiveWell(), sg.SGLD(0.0123), 7, warmup=2, chains=3, progress=False, seed=1, clip_gradient=50.0)
-    several = len(packed.run_pack.signatures)
+    several = len(lanes.run_pack.signatures)
     monkeypatch.undo()
     sg.sample(sg.models.FiveWell(), sg.SGLD(0.0123), 7, warmup=0, chains=3, progress=False, seed=1, clip_gradient=50.0)
     assert several <= before + 1
-    assert len(packed.run_pack.signatures) == several
+    assert len(lanes.run_pack.signatures) == several
 
 
 def begun(init):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import cpu, crew, parts, pieces, team
+from sgmcmc.engines import coordinate_sharding, cpu, row_sharding, scheduler, sharding
 from sgmcmc.integrators import threaded as spread
 
 DIM = spread.LONG + 3 * spread.PIECE + 777  # the last piece and the last block are not full
@@ -28,8 +28,8 @@ def run(threads, sampler=SAMPLERS["SGNHT"], model=MODEL, **options):
 @pytest.fixture
 def made(monkeypatch):
     """How large the teams are that runs make."""
-    found, make = [], team.CoordinateTeam.share
-    monkeypatch.setattr(team.CoordinateTeam, "share", lambda self, size: (found.append(size), make(self, size))[1])
+    found, make = [], sharding.CoordinateTeam.share
+    monkeypatch.setattr(sharding.CoordinateTeam, "share", lambda self, size: (found.append(size), make(self, size))[1])
     return found
 
 
@@ -51,9 +51,9 @@ def test_a_chain_is_the_same_bits_on_any_number_of_threads(name, dtype, made):
 def test_nor_does_it_depend_on_chunks_on_other_chains_or_on_pauses_of_the_team(monkeypatch, made):
     whole = run(2)
     np.testing.assert_array_equal(whole.draws[0], run(4, chains=2).draws[0])
-    monkeypatch.setattr(crew, "CHUNK_SECONDS", 1e-12)  # a step at a time
+    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # a step at a time
     same(whole, run(2))
-    monkeypatch.setattr(team, "WORTH", 0.0)  # every team is found too slow
+    monkeypatch.setattr(sharding, "WORTH", 0.0)  # every team is found too slow
     same(whole, run(2))
     assert made == [2, 2, 2, 2, 2]
 
@@ -99,7 +99,7 @@ def test_one_number_that_is_not_finite_is_seen_in_every_piece():
 @pytest.mark.parametrize("leader", [True, False], ids=["leader", "helper"])
 def test_nobody_waits_for_a_thread_that_failed(leader, monkeypatch):
     run(2)  # compiled
-    place, name = (cpu, "run_chunk") if leader else (team, "help_chunk")
+    place, name = (cpu, "run_chunk") if leader else (sharding, "help_chunk")
     inside = getattr(place, name)
 
     def failing(*arguments):
@@ -115,7 +115,7 @@ def test_nobody_waits_for_a_thread_that_failed(leader, monkeypatch):
 
 def test_short_chains_and_gradients_in_python_have_no_pieces(made):
     dynamics = sg.SGNHT(0.1).dynamics(spread.LONG - 1, np.float64)
-    assert pieces.pieces_for(dynamics, MODEL, spread.LONG - 1, np.float64) == parts.Whole()
+    assert coordinate_sharding.pieces_for(dynamics, MODEL, spread.LONG - 1, np.float64) == row_sharding.Whole()
     in_python = sg.Potential(lambda theta: theta, dim=DIM)
     same(run(1, model=in_python), run(2, model=in_python))
     assert made == []

@@ -21,7 +21,7 @@ import pytest
 from scipy import stats
 
 import sgmcmc as sg
-from sgmcmc.engines import crew
+from sgmcmc.engines import scheduler
 from sgmcmc.integrators import State
 from sgmcmc.integrators import step as update
 from sgmcmc.kinetics import curvature, energy, velocity
@@ -73,7 +73,7 @@ def test_draws_do_not_depend_on_the_number_of_threads(sampler):
 @both
 def test_draws_do_not_depend_on_the_length_of_chunks(sampler, monkeypatch):
     whole = run(sampler, draws=300)
-    monkeypatch.setattr(crew, "CHUNK_SECONDS", 1e-12)  # chunks of one step
+    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # chunks of one step
     pieces = run(sampler, draws=300)
     same(whole, pieces)
     np.testing.assert_allclose(pieces.kinetic_temperature, whole.kinetic_temperature, rtol=1e-12)
@@ -487,7 +487,7 @@ def is_a_prefix(trace, **options):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("least", [11, 25])
 def test_an_interruption_between_chunks_gives_back_the_draws_so_far(least, threads, monkeypatch):
-    tasks, real, make = [], crew.wait, crew.Task.__init__
+    tasks, real, make = [], scheduler.wait, scheduler.Task.__init__
 
     def seen(task, *args):
         make(task, *args)
@@ -500,9 +500,9 @@ def test_an_interruption_between_chunks_gives_back_the_draws_so_far(least, threa
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(crew, "CHUNK_SECONDS", 1e-12)  # chunks of one step
-    monkeypatch.setattr(crew.Task, "__init__", seen)
-    monkeypatch.setattr(crew, "wait", wait)
+    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # chunks of one step
+    monkeypatch.setattr(scheduler.Task, "__init__", seen)
+    monkeypatch.setattr(scheduler, "wait", wait)
     trace = run(draws=400, threads=threads)
     assert least - 10 <= trace.n_draws <= least - 8
     is_a_prefix(trace)
@@ -513,8 +513,8 @@ def test_an_interruption_in_the_warmup_gives_back_no_draws(monkeypatch):
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(crew, "CHUNK_SECONDS", 1e-12)  # one step, and a report
-    monkeypatch.setattr(crew, "wait", wait)
+    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # one step, and a report
+    monkeypatch.setattr(scheduler, "wait", wait)
     trace = run(warmup=1000)
     assert trace.info["interrupted"]
     assert trace.draws.shape == (3, 0, 3)
@@ -532,7 +532,7 @@ def test_an_interruption_within_a_python_gradient_gives_back_the_draws_so_far(st
         return returning(theta)
 
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr(crew, "CHUNK_SECONDS", 1e-3)
+    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-3)
     try:
         trace = run(model=sg.Potential(gradient, dim=3), draws=400)
     finally:
@@ -543,7 +543,7 @@ def test_an_interruption_within_a_python_gradient_gives_back_the_draws_so_far(st
 def test_ctrl_c_waits_for_the_chunk_at_work_and_drops_those_that_wait_for_a_thread():
     ran = []
 
-    class Slow(crew.Task):
+    class Slow(scheduler.Task):
         steps_left = 1
 
         def __init__(self, number):
@@ -560,7 +560,7 @@ def test_ctrl_c_waits_for_the_chunk_at_work_and_drops_those_that_wait_for_a_thre
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
-        assert crew.run(1, lambda done: None, lambda chain: None, [Slow(0), Slow(1), Slow(2)])
+        assert scheduler.run(1, lambda done: None, lambda chain: None, [Slow(0), Slow(1), Slow(2)])
     finally:
         signal.signal(signal.SIGINT, handler)
     time.sleep(0.3)

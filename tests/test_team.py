@@ -9,7 +9,7 @@ import pytest
 
 import sgmcmc as sg
 from sgmcmc.compiler.intrinsics import give_signal, read_signal, yield_address
-from sgmcmc.engines import cpu, crew, parts, team
+from sgmcmc.engines import cpu, row_sharding, scheduler, sharding
 from sgmcmc.kernels import kernel
 from sgmcmc.potentials import add_gradient, estimate
 
@@ -28,8 +28,8 @@ def run(threads, sampler=SAMPLER, **options):
 @pytest.fixture
 def made(monkeypatch):
     """The teams that runs make."""
-    found, make = [], team.Team.__init__
-    monkeypatch.setattr(team.Team, "__init__", lambda self, *a: (found.append(a[2]), make(self, *a))[1])
+    found, make = [], sharding.Team.__init__
+    monkeypatch.setattr(sharding.Team, "__init__", lambda self, *a: (found.append(a[2]), make(self, *a))[1])
     return found
 
 
@@ -49,15 +49,15 @@ def test_nor_on_the_length_of_chunks_or_on_other_chains(monkeypatch, made):
     np.testing.assert_array_equal(whole.draws[0], run(4, chains=2).draws[0])
     np.testing.assert_array_equal(whole.draws[0], run(2, chains=3).draws[0])
     assert made == [2, 2, 2]  # one chain; two chains with two threads each; three chains take turns
-    monkeypatch.setattr(crew, "CHUNK_SECONDS", 1e-12)
+    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)
     np.testing.assert_array_equal(whole.draws, run(2).draws)
 
 
 def test_short_gradients_are_left_alone(made):
     run(2, batch_size=100)
     assert made == []
-    whole = parts.parts_for(MODEL, 40, sg.minibatch.WithReplacement(100), 3000, np.float64)
-    assert whole == parts.Whole()
+    whole = row_sharding.parts_for(MODEL, 40, sg.minibatch.WithReplacement(100), 3000, np.float64)
+    assert whole == row_sharding.Whole()
 
 
 @pytest.mark.parametrize("rows", [np.arange(3000), RNG.integers(0, 3000, 1003)], ids=["all", "some"])
@@ -67,10 +67,10 @@ def test_parts_add_up_to_the_whole(rows):
     @kernel
     def both(member, model, theta, rows, whole, own):
         estimate(model, theta, rows, 1.5, whole)
-        parts.estimate_by(member, model, theta, rows, 1.5, 0, own)
+        row_sharding.estimate_by(member, model, theta, rows, 1.5, 0, own)
 
     both(
-        parts.parts_for(MODEL, 40, sg.minibatch.WithReplacement(rows.size), 3000, np.float64),
+        row_sharding.parts_for(MODEL, 40, sg.minibatch.WithReplacement(rows.size), 3000, np.float64),
         MODEL,
         theta,
         rows,
@@ -121,9 +121,9 @@ def test_nobody_waits_for_a_thread_that_failed(leader, monkeypatch):
 @pytest.fixture
 def judged():
     """A team whose chunks take as long as we say."""
-    found = team.Team.__new__(team.Team)
+    found = sharding.Team.__new__(sharding.Team)
     found.count, found.number, found.seconds_alone, found.is_proven = 10**6, 0, np.inf, False
-    found.pause, found.left = team.TOGETHER, 0
+    found.pause, found.left = sharding.TOGETHER, 0
 
     def chunk(together, alone):
         is_together, most = found._turn()
@@ -137,11 +137,11 @@ def judged():
 
 
 def test_a_team_that_is_faster_stays_together(judged):
-    chunks = [judged(3e-5, 6e-5) for _ in range(team.EVERY)]
+    chunks = [judged(3e-5, 6e-5) for _ in range(sharding.EVERY)]
     assert chunks[:4] == [(True, 64), (False, 16), (True, 64), (True, 10**6)]
     assert all(together for together, _ in chunks[2:])
     assert judged(3e-5, 6e-5)[0]
-    assert judged(3e-5, 6e-5) == (False, team.ALONE)  # how fast one is alone is looked at again
+    assert judged(3e-5, 6e-5) == (False, sharding.ALONE)  # how fast one is alone is looked at again
 
 
 def test_a_team_that_was_slow_by_accident_is_soon_together_again(judged):
@@ -154,10 +154,10 @@ def test_a_team_that_was_slow_by_accident_is_soon_together_again(judged):
 
 
 def test_a_team_that_stays_slow_is_tried_more_and_more_seldom(judged):
-    chunks = [judged(1e-3, 6e-5) for _ in range(2 * team.EVERY)]
-    pauses = [count for together, count in chunks if not together and count > team.ALONE]
+    chunks = [judged(1e-3, 6e-5) for _ in range(2 * sharding.EVERY)]
+    pauses = [count for together, count in chunks if not together and count > sharding.ALONE]
     assert pauses[:4] == [64, 128, 256, 512]
-    assert max(pauses) == int(team.MOST / 6e-5)
+    assert max(pauses) == int(sharding.MOST / 6e-5)
     tried = sum(count for together, count in chunks[1:] if together)
     assert tried * 1e-3 < 0.2 * sum(pauses) * 6e-5
 

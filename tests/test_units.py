@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import team
+from sgmcmc.engines import sharding
 from sgmcmc.integrators import threaded as spread
 from sgmcmc.schedules import Cyclical
 
@@ -77,7 +77,7 @@ SINGLE = ["packed, noise", "coordinates by two threads"]
 @pytest.mark.parametrize(("name", "dtype"), [*((n, np.float64) for n in CASES), *((n, np.float32) for n in SINGLE)])
 def test_units_are_powers_of_two_and_no_bit_of_the_draws_is_another(name, dtype, monkeypatch):
     teams = []
-    for kind in (team.Team, team.CoordinateTeam):
+    for kind in (sharding.Team, sharding.CoordinateTeam):
         make = kind.__init__
         monkeypatch.setattr(
             kind, "__init__", lambda self, *a, make=make, kind=kind: (teams.append(kind), make(self, *a))[1]

@@ -14,8 +14,8 @@ from sgmcmc.integrators import Euler
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Relativistic
 from sgmcmc.testing import finite_volume, fokker_planck
 from sgmcmc.testing.laws import kinetic
-from sgmcmc.testing.subjects import Kernel
 from sgmcmc.testing.targets import MIXTURE, TARGETS, Target
+from sgmcmc.testing.under_test import Kernel
 from sgmcmc.thermostats import NoseHoover
 
 few = settings(max_examples=25, deadline=None, derandomize=True, database=None)
@@ -192,7 +192,7 @@ def test_another_noise_of_xi_is_another_process_with_the_same_law():
 
 
 def test_splitting_with_another_generator_is_seen():
-    from sgmcmc.testing.subjects import standard_subjects
+    from sgmcmc.testing.under_test import standard_subjects
 
     class Off(Kernel):
         def with_(self, **changes):

@@ -15,7 +15,7 @@ from sgmcmc.testing import gradient_noise, minibatch_noise
 from sgmcmc.testing.minibatch_noise import example, linear_map, measured_z, stationary_law, without_weight, worst_z
 from sgmcmc.testing.report import Report
 from sgmcmc.testing.statistics import z_bound
-from sgmcmc.testing.subjects import Kernel
+from sgmcmc.testing.under_test import Kernel
 
 BOUND = z_bound(100)
 

@@ -15,8 +15,8 @@ from sgmcmc.testing.invariance import (
     one_step_defects,
 )
 from sgmcmc.testing.statistics import z_bound
-from sgmcmc.testing.subjects import Kernel, standard_subjects
 from sgmcmc.testing.targets import GAUSSIAN, QUARTIC, SKEW
+from sgmcmc.testing.under_test import Kernel, standard_subjects
 
 SPLITTINGS = list(standard_subjects())
 BOUND = z_bound(15 * 14 * 3 * 9)

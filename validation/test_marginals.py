@@ -13,8 +13,8 @@ import sgmcmc as sg
 from sgmcmc.dispatch import implements
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Relativistic, curvature, energy, velocity
 from sgmcmc.testing import marginals, posterior_runs
-from sgmcmc.testing.subjects import Kernel, standard_subjects
 from sgmcmc.testing.targets import GAUSSIAN, MIXTURE, QUARTIC
+from sgmcmc.testing.under_test import Kernel, standard_subjects
 from sgmcmc.thermostats import NoseHoover
 
 few = settings(max_examples=8, deadline=None, derandomize=True, database=None)

@@ -8,8 +8,8 @@ import pytest
 from sgmcmc.testing import optimum
 from sgmcmc.testing.averages import time_averages
 from sgmcmc.testing.report import Report
-from sgmcmc.testing.subjects import standard_subjects
 from sgmcmc.testing.targets import GAUSSIAN, QUARTIC, SKEW
+from sgmcmc.testing.under_test import standard_subjects
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 import sgmcmc as sg
 from sgmcmc.integrators import Euler
 from sgmcmc.testing.quadrature import check_order, quadrature_defects, quadrature_slope
-from sgmcmc.testing.subjects import Kernel, standard_subjects
 from sgmcmc.testing.targets import GAUSSIAN, QUARTIC, SKEW
+from sgmcmc.testing.under_test import Kernel, standard_subjects
 
 
 @pytest.mark.parametrize("name", ["SGLD", "SGHMC", "SGNHT"])

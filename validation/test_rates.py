@@ -10,8 +10,8 @@ from sgmcmc.samplers.presets import SGMGTD, SGNHT
 from sgmcmc.testing import rates
 from sgmcmc.testing.averages import coupled_averages, time_averages
 from sgmcmc.testing.report import Report
-from sgmcmc.testing.subjects import Kernel, standard_subjects
 from sgmcmc.testing.targets import GAUSSIAN, QUARTIC
+from sgmcmc.testing.under_test import Kernel, standard_subjects
 
 TOLERANCE = rates.TOLERANCES["bias in h"]
 

@@ -13,8 +13,8 @@ from sgmcmc.samplers import Sampler
 from sgmcmc.testing import laws, reference_kinetics
 from sgmcmc.testing.reference import Reference
 from sgmcmc.testing.statistics import kolmogorov
-from sgmcmc.testing.subjects import Kernel
 from sgmcmc.testing.targets import SKEW
+from sgmcmc.testing.under_test import Kernel
 from sgmcmc.thermostats import NoseHoover
 
 few = settings(derandomize=True, deadline=None, max_examples=12)

@@ -9,7 +9,7 @@ import sgmcmc as sg
 from sgmcmc.integrators import BAOAB, Euler, SymmetricSplitting
 from sgmcmc.testing.lyapunov import stationary_covariance
 from sgmcmc.testing.resampling import check_resampling, findings, mean_variance, resampled_bias, resampled_order
-from sgmcmc.testing.subjects import Kernel, standard_subjects
+from sgmcmc.testing.under_test import Kernel, standard_subjects
 
 
 class WrongDraws(Kernel):

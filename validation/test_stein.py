@@ -11,8 +11,8 @@ from scipy.stats import kstest
 import sgmcmc as sg
 from sgmcmc.testing import stein
 from sgmcmc.testing.statistics import z_bound
-from sgmcmc.testing.subjects import standard_subjects
 from sgmcmc.testing.targets import GAUSSIAN, MIXTURE
+from sgmcmc.testing.under_test import standard_subjects
 
 
 def kernel(x, y, c, beta):

@@ -8,10 +8,10 @@ from scipy.stats import kstest
 
 import sgmcmc as sg
 from sgmcmc import rng
-from sgmcmc.engines import crew
-from sgmcmc.testing import streams, words
+from sgmcmc.engines import scheduler
+from sgmcmc.testing import random_battery, streams
 from sgmcmc.testing.problems import linear
-from sgmcmc.testing.subjects import standard_subjects
+from sgmcmc.testing.under_test import standard_subjects
 
 SIZE = 1 << 18
 
@@ -82,14 +82,14 @@ def test_a_bad_generator_is_rejected_by_name(bad):
 
 
 def test_every_test_rejects_some_bad_generator():
-    assert {test for _, test in BAD.values()} == set(words.BATTERY)
+    assert {test for _, test in BAD.values()} == set(random_battery.BATTERY)
 
 
 def test_p_values_of_the_battery_are_uniform_for_another_good_generator():
     found: dict[str, list[list[float]]] = {}
     for seed in range(40):
         w = np.random.default_rng(seed).integers(0, 2**32, SIZE, dtype=np.uint32)
-        for name, p in words.battery(w).items():
+        for name, p in random_battery.battery(w).items():
             found.setdefault(name, []).append(p)
     for name, p in found.items():
         for column in np.array(p).T:
@@ -98,7 +98,7 @@ def test_p_values_of_the_battery_are_uniform_for_another_good_generator():
 
 def test_too_few_words_are_refused():
     with pytest.raises(ValueError, match="at least 262144"):
-        words.battery(np.zeros(1000, np.uint32))
+        random_battery.battery(np.zeros(1000, np.uint32))
 
 
 @pytest.mark.parametrize("axis", streams.AXES)
@@ -150,7 +150,7 @@ def short_run(**options):
 @pytest.mark.parametrize("seconds", [1e-9, 1e-4, 10.0])
 def test_draws_do_not_depend_on_the_length_of_chunks(monkeypatch, seconds):
     whole = short_run(threads=1)
-    monkeypatch.setattr(crew, "CHUNK_SECONDS", seconds)
+    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", seconds)
     assert np.array_equal(short_run(threads=1), whole)
     assert np.array_equal(short_run(threads=3), whole)
 

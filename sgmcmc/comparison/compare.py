@@ -12,10 +12,10 @@ from numpy.typing import DTypeLike
 
 from sgmcmc import checks
 from sgmcmc.comparison.budget import read_budget
-from sgmcmc.comparison.crowd import run_all
 from sgmcmc.comparison.metrics import Judge, choose_metrics
 from sgmcmc.comparison.modes import read_modes
 from sgmcmc.comparison.reference import read_reference
+from sgmcmc.comparison.run_all import run_all
 from sgmcmc.comparison.runs import Outcome, Setting, Task, rehearse
 from sgmcmc.compiler import waiting
 from sgmcmc.potentials import dim_of

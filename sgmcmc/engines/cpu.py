@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from sgmcmc.compiler.kernels import kernel
 from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
-from sgmcmc.engines.parts import estimate_by, estimate_in_halves
-from sgmcmc.engines.pieces import move_by
-from sgmcmc.engines.ways import copy
+from sgmcmc.engines.coordinate_sharding import move_by
+from sgmcmc.engines.row_sharding import estimate_by, estimate_in_halves
+from sgmcmc.engines.vectors import copy
 from sgmcmc.integrators.flows import learn_variance
 from sgmcmc.integrators.step import begin, fill_ahead
 from sgmcmc.minibatch import choose, coming

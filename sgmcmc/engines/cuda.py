@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from sgmcmc.device.step import uploaded
 from sgmcmc.engines.cpu import Measured
-from sgmcmc.engines.crew import Chain, Job, Task, split
 from sgmcmc.engines.cuda_block import STRANDS, rows_at_once
 from sgmcmc.engines.cuda_loop import Chunk, Common, Room
-from sgmcmc.engines.parts import first_half
+from sgmcmc.engines.row_sharding import first_half
+from sgmcmc.engines.scheduler import Chain, Job, Task, split
 from sgmcmc.integrators import State
 from sgmcmc.kinetics import MonomialGamma
 from sgmcmc.minibatch import FullData, memory, row_buffer

@@ -17,8 +17,8 @@ from sgmcmc.compiler.open_functions import LOOP, implements, leaf, like, loop, o
 from sgmcmc.device.step import advance_stretch, stretch
 from sgmcmc.engines.cuda_loop import compensated, disturb, rows_column
 from sgmcmc.engines.cuda_measure import compare_strand, learn_strand
+from sgmcmc.engines.vectors import copy, is_finite
 from sgmcmc.engines.watch import ORIGIN
-from sgmcmc.engines.ways import copy, is_finite
 from sgmcmc.integrators import Noise, State
 from sgmcmc.integrators.flows import resample_momentum
 from sgmcmc.integrators.step import BEFORE_THE_FIRST_STEP

@@ -15,8 +15,8 @@ from sgmcmc.compiler.open_functions import implements, leaf, like, loop, open_fu
 from sgmcmc.device.noise import fill_column, fill_step_noise
 from sgmcmc.engines.cpu import Measured, Unmeasured, put_sample
 from sgmcmc.engines.cuda_measure import compare, look_of
+from sgmcmc.engines.vectors import copy, is_finite, work
 from sgmcmc.engines.watch import MEASURED, ORIGIN
-from sgmcmc.engines.ways import copy, is_finite, work
 from sgmcmc.integrators import Moment, Noise, State
 from sgmcmc.integrators.step import advance_block, begin
 from sgmcmc.minibatch import FullData, choose

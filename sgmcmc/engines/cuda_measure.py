@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
 from sgmcmc.engines.cpu import Measured, Unmeasured, put_sample
-from sgmcmc.engines.parts import contrast
+from sgmcmc.engines.row_sharding import contrast
 from sgmcmc.integrators.flows import part
 from sgmcmc.thermostats import is_learning_step
 

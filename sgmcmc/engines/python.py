@@ -11,8 +11,8 @@ import numpy as np
 
 from sgmcmc.compiler.kernels import kernel
 from sgmcmc.engines.cpu import learn_from
+from sgmcmc.engines.vectors import work
 from sgmcmc.engines.watch import MEASURED, ORIGIN, watch
-from sgmcmc.engines.ways import work
 from sgmcmc.integrators.step import draw_momenta, update_once
 from sgmcmc.integrators.threaded import is_long, update_spread
 from sgmcmc.minibatch import choose

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc.bias.gradients import gradient_at
 from sgmcmc.checks import finite_array
 from sgmcmc.compiler.open_functions import implements
-from sgmcmc.estimators.inside import Around
+from sgmcmc.estimators.wrapper import Around
 from sgmcmc.potentials import (
     PythonPotential,
     add_energy,

@@ -14,7 +14,7 @@ import numpy as np
 from sgmcmc import checks
 from sgmcmc.estimators.control import control_variate
 from sgmcmc.potentials import rows_of
-from sgmcmc.run.door import as_seed
+from sgmcmc.run.arguments import as_seed
 from sgmcmc.run.sample import sample
 from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace

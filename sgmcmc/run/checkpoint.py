@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines.crew import Chain
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.recording import Tally
+from sgmcmc.engines.scheduler import Chain
 from sgmcmc.engines.watch import watched
 from sgmcmc.integrators import State
-from sgmcmc.run.collect import versions
-from sgmcmc.run.drawfile import DrawFile
+from sgmcmc.run.build_trace import versions
+from sgmcmc.run.draw_file import DrawFile
 from sgmcmc.run.identity import difference
 from sgmcmc.run.older import with_variance
 from sgmcmc.trace import archive

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from sgmcmc.checks import is_mapped
 from sgmcmc.compiler.fingerprints import fingerprint, implementations_fingerprint
-from sgmcmc.engines.crew import Chain
 from sgmcmc.engines.recording import Keep, KeepFunction
+from sgmcmc.engines.scheduler import Chain
 from sgmcmc.potentials import Potential, PythonPotential
 from sgmcmc.run.settings import Settings
 

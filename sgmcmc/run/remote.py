@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sgmcmc.engines import crew
-from sgmcmc.engines.crew import Chain
+from sgmcmc.engines import scheduler
 from sgmcmc.engines.recording import Collected, Keep, Recorder, Sink
+from sgmcmc.engines.scheduler import Chain
 from sgmcmc.integrators import State
+from sgmcmc.run.pickling import pack, unpack
 from sgmcmc.run.settings import Settings, local_tasks
-from sgmcmc.run.travel import pack, unpack
 from sgmcmc.threads import undisturbed
 
 __all__ = ["RemoteTask", "remote_tasks", "run_there"]
@@ -61,7 +61,7 @@ class Failure(NamedTuple):
 class Known(NamedTuple):
     """A run that this worker has been told of; its threads share the model."""
 
-    job: crew.Job
+    job: scheduler.Job
     keep: Keep
     turn: contextlib.AbstractContextManager[Any]  # a Python gradient is called by one thread at a time, as it is here
 
@@ -94,7 +94,7 @@ def _learn(digest: str, content: bytes) -> Known:
     return _known[digest]
 
 
-def _run_chains(job: crew.Job, keep: Keep, seed: int, parcels: list[dict[str, Any]], count: int) -> Reply:
+def _run_chains(job: scheduler.Job, keep: Keep, seed: int, parcels: list[dict[str, Any]], count: int) -> Reply:
     sink = Collected()
     job = replace(job, recorder=Recorder(keep, sink))
     chains = [_unpacked(parcel) for parcel in parcels]
@@ -129,15 +129,15 @@ def _unpacked(parcel: dict[str, Any]) -> Chain:
 
 
 def remote_tasks(
-    executor: Executor, settings: Settings, keep: Keep, job: crew.Job, sink: Sink, chains: list[Chain], seed: int
+    executor: Executor, settings: Settings, keep: Keep, job: scheduler.Job, sink: Sink, chains: list[Chain], seed: int
 ) -> list[RemoteTask]:
     """The chains in as many groups as there may be workers."""
     content = pack((replace(settings, cores=1), keep))
-    groups = crew.split(chains, MOST_GROUPS)
+    groups = scheduler.split(chains, MOST_GROUPS)
     return [RemoteTask(executor, content, settings.window(len(g)), job, sink, g, seed) for g in groups]
 
 
-class RemoteTask(crew.Task):
+class RemoteTask(scheduler.Task):
     """Chains that an executor takes a chunk further at a time."""
 
     apart = True
@@ -147,7 +147,7 @@ class RemoteTask(crew.Task):
         executor: Executor,
         content: bytes,
         room: int,
-        job: crew.Job,
+        job: scheduler.Job,
         sink: Sink,
         chains: list[Chain],
         seed: int,

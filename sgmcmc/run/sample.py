@@ -17,13 +17,13 @@ from sgmcmc.bias.again import Again
 from sgmcmc.bias.health import warn_of
 from sgmcmc.bias.runaway import falls_for_ever
 from sgmcmc.compiler import waiting
-from sgmcmc.engines import crew
+from sgmcmc.engines import scheduler
 from sgmcmc.minibatch import Blocks
+from sgmcmc.run.arguments import Place, as_keep, as_place, as_seed, as_settings, check_progress
+from sgmcmc.run.build_trace import collect, facts
 from sgmcmc.run.checkpoint import load
-from sgmcmc.run.collect import collect, facts
-from sgmcmc.run.door import Place, as_keep, as_place, as_seed, as_settings, check_progress
-from sgmcmc.run.keeping import Keeping, open_keeping
 from sgmcmc.run.lock import Lock
+from sgmcmc.run.outputs import Keeping, open_keeping
 from sgmcmc.run.remote import remote_tasks
 from sgmcmc.run.settings import Settings, local_tasks
 from sgmcmc.run.starts import start
@@ -169,8 +169,8 @@ def _run(
 
 
 def _tasks(
-    settings: Settings, place: Place, keeping: Keeping, job: crew.Job, left: list[crew.Chain], seed: int
-) -> tuple[Sequence[crew.Task], int]:
+    settings: Settings, place: Place, keeping: Keeping, job: scheduler.Job, left: list[scheduler.Chain], seed: int
+) -> tuple[Sequence[scheduler.Task], int]:
     """Who runs the chains that are not at their end, and how many at once."""
     if len(left) == 0:
         return [], 1
@@ -183,36 +183,36 @@ def _tasks(
 
 def _drive(
     settings: Settings,
-    job: crew.Job,
-    chains: list[crew.Chain],
+    job: scheduler.Job,
+    chains: list[scheduler.Chain],
     threads: int,
     progress: bool | Callable[[int], None],
-    tasks: Sequence[crew.Task],
-    saver: crew.Saver | None,
+    tasks: Sequence[scheduler.Task],
+    saver: scheduler.Saver | None,
 ) -> bool:
-    def diverged(chain: crew.Chain) -> None:
+    def diverged(chain: scheduler.Chain) -> None:
         if settings.on_divergence == "raise" or all(c.diverged is not None for c in chains):
             raise _divergence(chain, settings)
 
     if callable(progress) or not progress:
         told = progress if callable(progress) else lambda done: None
-        return _outcome(crew.run(threads, told, diverged, tasks, saver), chains, settings)
+        return _outcome(scheduler.run(threads, told, diverged, tasks, saver), chains, settings)
     from tqdm.auto import tqdm  # a tenth of a second that a run without a bar does not pay
 
     total = sum(job.end - c.step for c in chains if c.diverged is None)
     label = f"{len(chains)} chain{'s' if len(chains) > 1 else ''}"
     with tqdm(total=total, unit="step", unit_scale=True, desc=label, mininterval=0.2) as bar:
-        interrupted = crew.run(threads, lambda done: bar.update(done) and None, diverged, tasks, saver)
+        interrupted = scheduler.run(threads, lambda done: bar.update(done) and None, diverged, tasks, saver)
     return _outcome(interrupted, chains, settings)
 
 
-def _outcome(interrupted: bool, chains: list[crew.Chain], settings: Settings) -> bool:
+def _outcome(interrupted: bool, chains: list[scheduler.Chain], settings: Settings) -> bool:
     if all(c.diverged is not None for c in chains):
         raise _divergence(chains[0], settings)
     return interrupted
 
 
-def _divergence(chain: crew.Chain, settings: Settings) -> checks.DivergenceError:
+def _divergence(chain: scheduler.Chain, settings: Settings) -> checks.DivergenceError:
     step = chain.diverged if chain.diverged is not None else -1
     h = float(settings.sampler.schedule.step_sizes(np.array([step]))[0])
     fits = "a scale= that fits the posterior" if np.ndim(settings.sampler.scale) else 'scale="auto" with step_size=0.1'

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines import cpu, crew, packed, python, team
-from sgmcmc.engines.herd import set_apart
+from sgmcmc.engines import cpu, lanes, python, scheduler, sharding
+from sgmcmc.engines.chains import set_apart
 from sgmcmc.engines.plan import Plan, make_plan, segments_for
 from sgmcmc.engines.recording import Recorder
 from sgmcmc.minibatch import EpochShuffle, FullData, variance_share
@@ -80,12 +80,12 @@ class Settings:
         """The variance of the noise that is added to the gradient, which a run starts with."""
         return 2.0 * self.noise
 
-    def job(self, recorder: Recorder | None) -> crew.Job:
+    def job(self, recorder: Recorder | None) -> scheduler.Job:
         """What the engines want to know."""
         kind = self.dtype
         weight = 1.0 if isinstance(self.rows, FullData) else self.n_rows / self.rows.size
         in_python = partial(python.run_chunk, threads=self.cores // self.threads, twice=self.own_noise)
-        return crew.Job(
+        return scheduler.Job(
             in_python if self.interpreted else cpu.run_chunk,
             self.sampler.dynamics(self.dim, kind),
             self.model if self.interpreted else self._laid_out(in_precision(self.model, kind)),
@@ -106,15 +106,21 @@ class Settings:
 
 
 def local_tasks(
-    device: str, job: crew.Job, chains: list[crew.Chain], seed: int, threads: int, out: NDArray[Any], cores: int = 1
-) -> Sequence[crew.Task]:
+    device: str,
+    job: scheduler.Job,
+    chains: list[scheduler.Chain],
+    seed: int,
+    threads: int,
+    out: NDArray[Any],
+    cores: int = 1,
+) -> Sequence[scheduler.Task]:
     """Who runs the chains: the GPUs, or packs of small chains, or teams for each, or groups of chains one after the other."""
     if device == "cuda":
         from sgmcmc.engines import cuda
 
         return cuda.fleets(job, chains, seed)
-    found: Sequence[crew.Task] | None = packed.packs(job, chains, threads, out)
+    found: Sequence[scheduler.Task] | None = lanes.packs(job, chains, threads, out)
     if found is None:
         set_apart(chains)
-        found = team.teams(job, chains, cores // max(1, min(threads, len(chains))))
-    return crew.groups(job, chains, threads) if found is None else found
+        found = sharding.teams(job, chains, cores // max(1, min(threads, len(chains))))
+    return scheduler.groups(job, chains, threads) if found is None else found

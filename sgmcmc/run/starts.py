@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
+from sgmcmc.engines.chains import Herd, Herded
 from sgmcmc.engines.cpu import Unmeasured
-from sgmcmc.engines.crew import Chain
-from sgmcmc.engines.herd import Herd, Herded
+from sgmcmc.engines.scheduler import Chain
 from sgmcmc.integrators import State
 from sgmcmc.rng import stream
 from sgmcmc.run.older import with_variance

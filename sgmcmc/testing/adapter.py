@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.samplers import Sampler
-from sgmcmc.testing.subjects import Kernel, laws_of
 from sgmcmc.testing.targets import GAUSSIAN
+from sgmcmc.testing.under_test import Kernel, laws_of
 
 __all__ = ["BlackBox", "as_black_box"]
 

@@ -21,8 +21,8 @@ from sgmcmc.schedules import Constant, Cyclical
 from sgmcmc.testing.outside_checks import FRICTION, LOCAL, SURELY
 from sgmcmc.testing.report import Finding, Report
 from sgmcmc.testing.statistics import t_bound
-from sgmcmc.testing.subjects import describe
 from sgmcmc.testing.time_scales import EULER, fastest, finest_scale, largest_step, relaxation_steps, with_steps_times
+from sgmcmc.testing.under_test import describe
 
 __all__ = ["check_as_it_is", "scales_of"]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from sgmcmc.integrators import Noise, State
 from sgmcmc.testing.statistics import Slope, fit_slope, z_of_mean
-from sgmcmc.testing.subjects import Subject, exact_start
 from sgmcmc.testing.targets import Target
+from sgmcmc.testing.under_test import Subject, exact_start
 from sgmcmc.thermostats import PerChain
 
 __all__ = ["BLOCKS", "Coupled", "blocks", "coupled_averages", "exponent", "observable", "time_averages"]

@@ -43,7 +43,7 @@ def _runner(
 
     p and ξ start in their laws.
     """
-    from sgmcmc.engines import cpu, crew, plan
+    from sgmcmc.engines import cpu, plan, scheduler
     from sgmcmc.minibatch import FullData, as_minibatch
     from sgmcmc.potentials import laid_out
     from sgmcmc.rng import stream
@@ -54,13 +54,13 @@ def _runner(
         rows = as_minibatch(batch_size, "replacement", model.n_rows)
         weight = 1.0 if isinstance(rows, FullData) else model.n_rows / rows.size
         gradient = cpu.Gradient(rows, model.n_rows, weight, 0.0, np.inf)
-        job = crew.Job(cpu.run_chunk, sampler.dynamics(theta.size), laid_out(model), gradient, steps, np.float64)
+        job = scheduler.Job(cpu.run_chunk, sampler.dynamics(theta.size), laid_out(model), gradient, steps, np.float64)
         state = sampler.start(theta)
         if state.xi.size:
             spread = np.sqrt(sampler.thermostat.gamma * sampler.temperature)
             state.xi[:] += spread * np.random.default_rng((seed, k)).standard_normal(state.xi.size)
         out = np.empty((draws, theta.size))
-        chain = crew.Chain(k, stream(seed, k), state, 0, 0.0, out, np.zeros(theta.size), fresh=True)
+        chain = scheduler.Chain(k, stream(seed, k), state, 0, 0.0, out, np.zeros(theta.size), fresh=True)
         if job.advance(chain, job.buffers(theta.size)[0], steps.steps) < steps.steps:
             raise FloatingPointError(f"chain {k} diverged in step {chain.diverged}; take a smaller step size")
         return out

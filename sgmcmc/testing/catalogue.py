@@ -16,7 +16,7 @@ from sgmcmc.kinetics import Gaussian, MonomialGamma, Relativistic
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing import faults, thermostat_faults
 from sgmcmc.testing.reference import Reference
-from sgmcmc.testing.subjects import Kernel, standard_subjects
+from sgmcmc.testing.under_test import Kernel, standard_subjects
 from sgmcmc.thermostats import NoseHoover
 
 __all__ = ["BASES", "MUTANTS", "Mutant", "right_ones"]

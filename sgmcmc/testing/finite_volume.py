@@ -22,8 +22,8 @@ from sgmcmc.kinetics import Gaussian, MonomialGamma
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing.laws import Law
 from sgmcmc.testing.report import Finding
-from sgmcmc.testing.subjects import Kernel, Subject, laws_of
 from sgmcmc.testing.targets import MIXTURE, Target
+from sgmcmc.testing.under_test import Kernel, Subject, laws_of
 from sgmcmc.thermostats import NoseHoover
 
 __all__ = ["Plane", "distance", "findings", "order_of_distance", "stationary"]

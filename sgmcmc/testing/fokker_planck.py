@@ -22,9 +22,9 @@ from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, Relativistic
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing.laws import kinetic, momentum_law
 from sgmcmc.testing.report import Finding, Report, within
-from sgmcmc.testing.subjects import Kernel, Subject, laws_of, plain
 from sgmcmc.testing.targets import MIXTURE, QUARTIC, Target
 from sgmcmc.testing.time_scales import fastest
+from sgmcmc.testing.under_test import Kernel, Subject, laws_of, plain
 from sgmcmc.thermostats import NoseHoover, PerChain
 
 __all__ = ["Residual", "check_stationarity", "findings", "generator_error", "points_of", "residual"]
@@ -268,7 +268,7 @@ def cases(profile: str = "quick") -> Iterator[tuple[Kernel, int]]:
 
 def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
     """The residual of many combinations, on an asymmetric and on a stiff target; then splittings in the limit h → 0."""
-    from sgmcmc.testing.subjects import standard_subjects
+    from sgmcmc.testing.under_test import standard_subjects
 
     for k, (subject, dim) in enumerate(cases(profile)):
         yield from _stationarity(subject, (MIXTURE, QUARTIC)[k % 2], dim, 16, seed + k)

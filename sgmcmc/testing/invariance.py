@@ -26,9 +26,9 @@ from sgmcmc.samplers import Sampler
 from sgmcmc.testing.laws import kinetic
 from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.statistics import Slope, z_bound
-from sgmcmc.testing.subjects import Kernel, Subject, laws_of, standard_subjects
 from sgmcmc.testing.targets import GAUSSIAN, QUARTIC, SKEW, Target
 from sgmcmc.testing.time_scales import fastest
+from sgmcmc.testing.under_test import Kernel, Subject, laws_of, standard_subjects
 
 __all__ = [
     "Defects",

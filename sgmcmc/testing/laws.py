@@ -107,11 +107,11 @@ class Law:
 def kinetic(kinetics: Any, p: ArrayLike) -> Array:
     """K(p), K'(p) and K''(p), compiled: an array (3, *p.shape)."""
     from sgmcmc.samplers import in_precision
-    from sgmcmc.testing import moves
+    from sgmcmc.testing import batch_step
 
     p = np.ascontiguousarray(p, dtype=np.float64)
     values = np.empty((3, p.size))
-    moves.kinetic(in_precision(kinetics, np.float64), p.ravel(), values)
+    batch_step.kinetic(in_precision(kinetics, np.float64), p.ravel(), values)
     return values.reshape(3, *p.shape)
 
 

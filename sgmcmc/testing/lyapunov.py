@@ -23,8 +23,8 @@ from sgmcmc.samplers import Sampler
 from sgmcmc.samplers.presets import SGHMC, SGLD
 from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.statistics import Slope, z_bound, z_of_mean
-from sgmcmc.testing.subjects import Kernel, Subject
 from sgmcmc.testing.time_scales import fastest
+from sgmcmc.testing.under_test import Kernel, Subject
 
 __all__ = [
     "LinearStep",

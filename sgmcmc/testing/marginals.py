@@ -27,8 +27,8 @@ from sgmcmc.samplers import Sampler
 from sgmcmc.testing.laws import Law, kinetic, momentum_law
 from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.statistics import chi_square, kolmogorov, p_bound, z_bound, z_of_mean
-from sgmcmc.testing.subjects import Kernel, Subject, laws_of, standard_subjects
 from sgmcmc.testing.targets import MIXTURE, QUARTIC, Target
+from sgmcmc.testing.under_test import Kernel, Subject, laws_of, standard_subjects
 from sgmcmc.thermostats import NoseHoover
 
 __all__ = ["after_steps", "check_marginals", "check_momentum_law", "findings", "first_attempts"]

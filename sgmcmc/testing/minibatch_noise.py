@@ -25,7 +25,7 @@ from sgmcmc.priors import Gaussian
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing.report import Finding
 from sgmcmc.testing.statistics import z_bound, z_of_mean
-from sgmcmc.testing.subjects import Kernel, Subject
+from sgmcmc.testing.under_test import Kernel, Subject
 
 __all__ = ["LinearMap", "findings", "linear_map", "measured_z", "stationary_law", "without_weight", "worst_z"]
 

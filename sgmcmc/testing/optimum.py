@@ -21,8 +21,8 @@ from sgmcmc.integrators import Noise
 from sgmcmc.testing.averages import observable
 from sgmcmc.testing.laws import Law
 from sgmcmc.testing.report import Finding
-from sgmcmc.testing.subjects import Subject, laws_of, standard_subjects
 from sgmcmc.testing.targets import QUARTIC, SKEW, Target
+from sgmcmc.testing.under_test import Subject, laws_of, standard_subjects
 
 __all__ = ["Errors", "Optimum", "errors_of_runs", "figure", "findings", "measure_optimum"]
 

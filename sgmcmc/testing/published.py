@@ -22,8 +22,8 @@ from sgmcmc.testing.laws import kinetic, momentum_law
 from sgmcmc.testing.marginals import drawn_momenta
 from sgmcmc.testing.report import Finding, within
 from sgmcmc.testing.statistics import z_bound
-from sgmcmc.testing.subjects import Kernel
 from sgmcmc.testing.targets import GAUSSIAN
+from sgmcmc.testing.under_test import Kernel
 from sgmcmc.thermostats import NoseHoover
 
 __all__ = ["Run", "curvature_exponent", "figure", "findings", "growth_per_log", "hill", "run"]

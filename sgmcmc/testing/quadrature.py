@@ -18,9 +18,9 @@ from sgmcmc.samplers import Sampler
 from sgmcmc.testing.invariance import one_step, order_of, test_functions
 from sgmcmc.testing.report import Finding
 from sgmcmc.testing.statistics import Slope
-from sgmcmc.testing.subjects import Kernel, Subject, standard_subjects
 from sgmcmc.testing.targets import QUARTIC, SKEW, Target
 from sgmcmc.testing.time_scales import fastest
+from sgmcmc.testing.under_test import Kernel, Subject, standard_subjects
 
 __all__ = ["check_order", "defect_size", "quadrature_defects", "quadrature_slope", "resolvable", "subjects"]
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from sgmcmc.testing.averages import BLOCKS, Coupled, blocks, coupled_averages, exponent, time_averages
 from sgmcmc.testing.report import Finding, within
 from sgmcmc.testing.statistics import Slope, z_bound
-from sgmcmc.testing.subjects import Kernel, Subject, standard_subjects
 from sgmcmc.testing.targets import QUARTIC, SKEW, Target
+from sgmcmc.testing.under_test import Kernel, Subject, standard_subjects
 from sgmcmc.thermostats import NoseHoover
 
 __all__ = ["Best", "Decay", "Rates", "best_rates", "figure", "findings", "judge", "measure_decay", "measure_rates"]

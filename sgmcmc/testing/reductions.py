@@ -24,8 +24,8 @@ from sgmcmc.samplers import Sampler
 from sgmcmc.samplers.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT
 from sgmcmc.testing.laws import momentum_law
 from sgmcmc.testing.report import Finding, Report, within
-from sgmcmc.testing.subjects import Kernel, Subject
 from sgmcmc.testing.targets import SKEW, Target
+from sgmcmc.testing.under_test import Kernel, Subject
 
 __all__ = [
     "check_equal",

@@ -25,7 +25,7 @@ from sgmcmc.integrators import BAOAB, Euler, Noise, State
 from sgmcmc.kinetics import Gaussian, Overdamped
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing import reference_kinetics as kinetic
-from sgmcmc.testing.subjects import describe
+from sgmcmc.testing.under_test import describe
 from sgmcmc.thermostats import PerChain
 
 __all__ = ["Reference"]

@@ -26,8 +26,8 @@ from sgmcmc.testing.laws import Law
 from sgmcmc.testing.lyapunov import LinearStep
 from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.statistics import kolmogorov, p_bound, z_bound, z_of_mean
-from sgmcmc.testing.subjects import Kernel, Subject, exact_start, laws_of, standard_subjects
 from sgmcmc.testing.targets import QUARTIC, SKEW, Target
+from sgmcmc.testing.under_test import Kernel, Subject, exact_start, laws_of, standard_subjects
 
 __all__ = [
     "check_resampling",

@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from sgmcmc.testing.laws import Law
 from sgmcmc.testing.report import Finding, within
 from sgmcmc.testing.statistics import p_bound, z_bound, z_of_chains
-from sgmcmc.testing.subjects import Subject, exact_start, standard_subjects
 from sgmcmc.testing.targets import FIVE_WELLS, GAUSSIAN, MIXTURE, QUARTIC, SKEW, Target
+from sgmcmc.testing.under_test import Subject, exact_start, standard_subjects
 
 __all__ = ["Discrepancy", "Occupancy", "findings", "ksd", "ksd_test", "occupancy", "run_copies", "scores_of", "stein"]
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from sgmcmc import rng
 from sgmcmc.integrators import Noise, State
+from sgmcmc.testing.random_battery import BATTERY, battery
 from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.statistics import p_bound, z_bound, z_of_mean
-from sgmcmc.testing.subjects import standard_subjects
 from sgmcmc.testing.targets import QUARTIC
-from sgmcmc.testing.words import BATTERY, battery
+from sgmcmc.testing.under_test import standard_subjects
 
 __all__ = ["AXES", "check_streams", "check_words", "crosstalk", "findings", "normals_along", "words_along"]
 
@@ -193,7 +193,7 @@ def _repeated(seed: int) -> Iterator[Finding]:
 
 def trajectory(sampler: Any, dtype: Any, steps: int, dim: int = 8, seed: int = 0) -> Array:
     """θ after each step on the quartic, in a precision, with normals and start of double precision rounded to it."""
-    from sgmcmc.testing import moves
+    from sgmcmc.testing import batch_step
 
     generator = np.random.default_rng(seed)
     one = sampler.start(generator.standard_normal(dim).astype(dtype))
@@ -204,7 +204,7 @@ def trajectory(sampler: Any, dtype: Any, steps: int, dim: int = 8, seed: int = 0
         normals = [generator.standard_normal((1, dim)).astype(dtype)[:, : a.shape[1]] for a in (*state[:3],)]
         noise = Noise(*(np.ascontiguousarray(z) for z in (normals[1], normals[0], normals[2])))
         gradient = (state.theta + state.theta**3).astype(dtype)
-        moves.move(dynamics, state, gradient, noise, rng.stream(seed), np.int64(t + 1), before, h)
+        batch_step.move(dynamics, state, gradient, noise, rng.stream(seed), np.int64(t + 1), before, h)
         before, path[t] = h, state.theta[0]
     return path
 

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from sgmcmc.integrators import BAOAB, Euler, Noise, State
 from sgmcmc.kinetics import Gaussian, Overdamped
-from sgmcmc.testing import fokker_planck, subjects
+from sgmcmc.testing import fokker_planck, under_test
 from sgmcmc.testing.invariance import invariance_z
 from sgmcmc.testing.lyapunov import LinearStep
 from sgmcmc.testing.statistics import kolmogorov, z_bound, z_of_mean
 from sgmcmc.testing.streams import crosstalk
-from sgmcmc.testing.subjects import Subject, laws_of
 from sgmcmc.testing.targets import SKEW
+from sgmcmc.testing.under_test import Subject, laws_of
 
 __all__ = ["TRIALS", "Estimator", "Outcome", "Trial"]
 
@@ -89,7 +89,7 @@ def _start(subject: Subject, dim: int, profile: str, seed: int) -> Outcome | Non
 
 
 def _points(subject: Subject, dim: int, profile: str, seed: int) -> tuple[Subject, Array]:
-    plain = subjects.plain(subject)
+    plain = under_test.plain(subject)
     return plain, fokker_planck.points_of(plain.sampler, SKEW, dim, 4 if profile == "quick" else 16, seed)
 
 
@@ -127,7 +127,7 @@ def _linear(subject: Subject, dim: int, profile: str, seed: int) -> Outcome | No
     )
     if not (exact and isinstance(sampler.integrator, BAOAB)):
         return None
-    plain = subjects.plain(subject).with_(thermostat=None, sigma_xi=0.0, step_size=0.3)
+    plain = under_test.plain(subject).with_(thermostat=None, sigma_xi=0.0, step_size=0.3)
     variance = float(LinearStep(plain, precision).stationary_covariance()[0, 0])
     return Outcome(abs(variance * precision / sampler.temperature - 1.0), ROUNDING)
 

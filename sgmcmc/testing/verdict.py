@@ -20,9 +20,9 @@ from sgmcmc.testing.quadrature import check_order, resolvable
 from sgmcmc.testing.report import Finding, Report
 from sgmcmc.testing.resampling import check_resampling
 from sgmcmc.testing.statistics import z_bound
-from sgmcmc.testing.subjects import Kernel, Subject, describe, plain
 from sgmcmc.testing.targets import GAUSSIAN, QUARTIC, SKEW
 from sgmcmc.testing.time_scales import fastest, largest_step, narrow_for_friction, with_steps_times
+from sgmcmc.testing.under_test import Kernel, Subject, describe, plain
 from sgmcmc.thermostats import FixedFriction
 
 __all__ = ["check"]

@@ -22,7 +22,7 @@ from sgmcmc.compiler import waiting
 from sgmcmc.integrators.step import draw_momenta
 from sgmcmc.kinetics import MonomialGamma
 from sgmcmc.rng import stream
-from sgmcmc.run.door import as_seed
+from sgmcmc.run.arguments import as_seed
 from sgmcmc.run.sample import sample
 from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace

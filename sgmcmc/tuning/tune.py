@@ -22,7 +22,7 @@ from sgmcmc import checks
 from sgmcmc.compiler import waiting
 from sgmcmc.kinetics import MonomialGamma, RootMonomial, specialise
 from sgmcmc.potentials import PythonPotential, dim_of, rows_of
-from sgmcmc.run.door import as_seed
+from sgmcmc.run.arguments import as_seed
 from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace
 from sgmcmc.tuning.confirm import LOOKS, Confirmed, confirm, fresh_seed

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from sgmcmc.compiler.kernels import kernel
 from sgmcmc.compiler.open_functions import loop
-from sgmcmc.engines import crew
-from sgmcmc.engines.crew import Chain, Job, Task
-from sgmcmc.engines.herd import Herded, herd_of
+from sgmcmc.engines import scheduler
+from sgmcmc.engines.chains import Herded, herd_of
+from sgmcmc.engines.scheduler import Chain, Job, Task
+from sgmcmc.engines.vectors import copy, is_finite
 from sgmcmc.engines.watch import MEASURED, ORIGIN
-from sgmcmc.engines.ways import copy, is_finite
 from sgmcmc.integrators import Noise, State
 from sgmcmc.integrators.lanes import packable, packed
 from sgmcmc.integrators.step import begin, fill_noise, update
@@ -245,7 +245,7 @@ def packs(job: Job, chains: list[Chain], threads: int, out: NDArray[Any]) -> lis
         in_lockstep.setdefault((chain.step, chain.before, chain.fresh), []).append(place)
     by_width: dict[int, list[list[int]]] = {}
     for places in in_lockstep.values():
-        for part in crew.split(places, threads * math.ceil(len(places) / (most * threads))):
+        for part in scheduler.split(places, threads * math.ceil(len(places) / (most * threads))):
             by_width.setdefault(_width(len(part)), []).append(part)
     sizes, result = State(*(a.size for a in chains[0].state)), []
     for width, parts in by_width.items():
@@ -294,7 +294,7 @@ def _width(chains: int) -> int:
 
 
 class Pack(Task):
-    """Chains that go forward together: what `crew.run` sees as one task."""
+    """Chains that go forward together: what `scheduler.run` sees as one task."""
 
     growth = 512  # a first chunk of one step shows how long a step takes
 

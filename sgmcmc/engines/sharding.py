@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numba import config
 
+from sgmcmc.engines.coordinate_sharding import Pieces, help_chunk, helpers
 from sgmcmc.engines.cpu import Buffers
-from sgmcmc.engines.crew import Chain, Group, Job
-from sgmcmc.engines.parts import APART, Parts, members
-from sgmcmc.engines.pieces import Pieces, help_chunk, helpers
+from sgmcmc.engines.row_sharding import APART, Parts, members
+from sgmcmc.engines.scheduler import Chain, Group, Job
 from sgmcmc.engines.watch import NOTHING
 from sgmcmc.integrators import State
 from sgmcmc.integrators.step import noise_buffers

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines.crew import Chain
+from sgmcmc.engines.scheduler import Chain
 from sgmcmc.integrators import State
 from sgmcmc.rng import Stream
 from sgmcmc.threads import rows_on_own_lines

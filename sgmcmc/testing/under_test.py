@@ -72,29 +72,31 @@ class Kernel:
         return self.sampler.dynamics(state.theta.shape[1])
 
     def draw_noise(self, state: State, seed: int, step: int) -> Noise:
-        from sgmcmc.testing import moves
+        from sgmcmc.testing import batch_step
 
         noise = Noise(np.zeros_like(state.p), np.zeros_like(state.theta), np.zeros_like(state.xi))
         numbers = self._dynamics(state)._replace(kinetics=0, thermostat=0, integrator=0)  # one kernel for all of them
-        moves.draw_noise(numbers, noise, stream(seed), np.int64(step))
+        batch_step.draw_noise(numbers, noise, stream(seed), np.int64(step))
         return noise
 
     def draw_momenta(self, state: State, seed: int) -> Array:
-        from sgmcmc.testing import moves
+        from sgmcmc.testing import batch_step
 
         p: Array = np.zeros_like(state.p)
         if p.size:
-            moves.draw_momenta(self._dynamics(state)._replace(thermostat=0, integrator=0), p, stream(seed))
+            batch_step.draw_momenta(self._dynamics(state)._replace(thermostat=0, integrator=0), p, stream(seed))
         return p
 
     def move(
         self, state: State, gradient: Array, noise: Noise, before: float, h: float, step: int = 1, seed: int = 0
     ) -> State:
-        from sgmcmc.testing import moves
+        from sgmcmc.testing import batch_step
 
         after = State(*(a.copy() for a in state))
         gradient = np.ascontiguousarray(gradient, float)
-        moves.move(self._dynamics(state), after, gradient, noise, stream(seed), np.int64(step), float(before), float(h))
+        batch_step.move(
+            self._dynamics(state), after, gradient, noise, stream(seed), np.int64(step), float(before), float(h)
+        )
         return after
 
 

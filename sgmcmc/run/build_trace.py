@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines.crew import Chain
-from sgmcmc.engines.herd import Herded
+from sgmcmc.engines.chains import Herded
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.recording import Keep, KeepFunction
+from sgmcmc.engines.scheduler import Chain
 from sgmcmc.engines.watch import temperatures_of, watched
 from sgmcmc.integrators import State
 from sgmcmc.kinetics import Overdamped

@@ -20,13 +20,13 @@ from numba import config
 from numpy.typing import NDArray
 
 from sgmcmc.checks import any_mapped
+from sgmcmc.engines.coordinate_sharding import Pieces, pieces_for
 from sgmcmc.engines.cpu import Buffers, Gradient, Measured
 from sgmcmc.engines.opening import open_run
-from sgmcmc.engines.parts import Parts, Whole, parts_for
-from sgmcmc.engines.pieces import Pieces, pieces_for
 from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.python import is_finite
 from sgmcmc.engines.recording import Recorder, Tally
+from sgmcmc.engines.row_sharding import Parts, Whole, parts_for
 from sgmcmc.engines.watch import new_watch, watched
 from sgmcmc.integrators import Dynamics, State
 from sgmcmc.integrators.step import noise_buffers
