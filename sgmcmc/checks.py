@@ -1,4 +1,4 @@
-"""Checks at the door: one sentence that names the argument, what came and what is allowed, before anything compiles."""
+"""Checks of arguments: one sentence that names the argument, what came and what is allowed, before anything compiles."""
 
 from __future__ import annotations
 

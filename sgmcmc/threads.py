@@ -1,4 +1,4 @@
-"""Threads that help for a moment: a piece of work in numbered parts, done by the caller and a few idle helpers."""
+"""A thread pool for short work: numbered parts, done by the caller and a few idle threads."""
 
 from __future__ import annotations
 

@@ -117,3 +117,8 @@ def test_parameters_of_a_docstring_become_a_list():
     text = "What it is.\n\na: one\n    and more.\nb, c : two\n\nNote: not an item."
     assert module.as_list(text) == "What it is.\n\n\n* `a`: one\n    and more.\n* `b`, `c`: two\n\nNote: not an item."
     assert module.as_list("Parameters\n----------\nx : it") == "\n* `x`: it"
+
+
+def test_the_page_of_the_architecture_has_the_folders_and_files_of_the_package():
+    command = [sys.executable, str(DOCS / "architecture.py"), "--check"]
+    assert subprocess.run(command, check=False).returncode == 0, "run python docs/architecture.py"

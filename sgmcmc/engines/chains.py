@@ -1,4 +1,4 @@
-"""A herd: chains that start together, their states as rows of common arrays.
+"""Chains that start together: their states are rows of common arrays.
 
 A step of a small chain takes some ns; to make eight short arrays for each of thousands of chains, stack and cut them again took
 15 µs per chain. Here a chain is a place in its herd, and its own arrays are views, made when somebody asks for them.

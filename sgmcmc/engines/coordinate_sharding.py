@@ -1,4 +1,4 @@
-"""A long chain in pieces: between two gradients, stretches of coordinates that know nothing of each other.
+"""A long chain in ranges of coordinates, which are independent between two gradients.
 
 What a step does beside its gradient (the work of the gradient, the update, a look whether all is finite) is done piece by piece,
 while a piece is in the cache: one way through memory in place of three. A leader finds the gradients and gives a signal; he and

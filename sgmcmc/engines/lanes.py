@@ -1,4 +1,4 @@
-"""The loop of a pack: up to 64 chains of a small model in lockstep, a chain per lane of the vectors.
+"""The loop of small models: up to 64 chains in lockstep, one in each lane of the vectors.
 
 What a lane does never reaches another, and a lane takes the same operations whether there are vectors or, for one chain, single
 numbers; so one chain alone has the same bits as among many.

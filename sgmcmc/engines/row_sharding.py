@@ -1,4 +1,4 @@
-"""The gradient in parts: sums over a few stretches of the rows, each by one thread of a team.
+"""The gradient as sums over a few ranges of the rows, each by one thread.
 
 Every thread of a team runs the whole chain, on a state of its own: the rows, the noise and the update are the same for all, bit
 for bit, and cheap. Only the sums over the rows are shared out. After its parts a thread gives a signal, waits for those of the

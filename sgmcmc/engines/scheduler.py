@@ -1,4 +1,4 @@
-"""The crew: chains in chunks on a few threads, always the one that is furthest behind.
+"""The scheduler: chains in chunks on a few threads, always the one that is furthest behind.
 
 A chunk lasts a fraction of a second, so that the progress bar moves, Ctrl-C is answered and a divergence is noticed. What a
 chain draws depends on its number and its seed alone, never on the chunks or on the thread that ran it.

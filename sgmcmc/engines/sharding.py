@@ -1,4 +1,4 @@
-"""Teams: one chain run by several threads at once, if there are more cores than chains and its steps are long."""
+"""One chain on several threads at once, if there are more cores than chains and its steps are long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways through a vector that every loop goes: a copy, the work of the gradient, a look whether all is finite."""
+"""Loops over a vector that every engine needs: a copy, the work of the gradient, a check that all is finite."""
 
 from __future__ import annotations
 

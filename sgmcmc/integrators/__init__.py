@@ -1,4 +1,4 @@
-"""Integrators: how one step advances (θ, p, ξ), written as words of the letters in letters.py.
+"""Integrators: how one step advances (θ, p, ξ), written as words of the letters in flows.py.
 
 A step begins where the last gradient was taken and ends where the next one will be, so that a draw and its gradient belong
 together and one gradient is paid per step. Read as a cycle every splitting is a palindrome, hence second order. The part of

@@ -1,4 +1,4 @@
-"""The letters of the splittings: short exact flows over a block of coordinates, of which every integrator is a word.
+"""Flows, the letters of the splittings: exact over a block of coordinates. Every integrator is a word of them.
 
     G  gradient kick          dp = −∇U dt                      kick
     N  momentum noise         dp = √(2 D) dW                   (fused with the kick, or in O)

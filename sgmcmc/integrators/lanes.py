@@ -1,4 +1,4 @@
-"""Packing: small chains side by side, so that vectors run across chains.
+"""Lanes: small chains side by side, so that vectors run across chains.
 
 Coordinate c of the chain in lane l stands at c·width + l. Every letter of a step is a loop over the coordinates of one chain;
 over a packed array the same loop takes the same step for all chains of the pack at once. What is left to say is where sums over

@@ -1,4 +1,4 @@
-"""The fused update: everything a step does between two gradients, block by block.
+"""One step: everything between two gradients, block by block.
 
 Short vectors: the normals of many steps are drawn at once (an addressed stream does not mind), and a step is one block. Long
 vectors: for each block of coordinates that fits in the L1 cache the normals are drawn and used at once.

@@ -1,4 +1,4 @@
-"""The update of one long vector, spread over threads: pieces of coordinates that know nothing of each other.
+"""The step of one long vector on several threads, each with a range of coordinates.
 
 A piece begins at a multiple of the block, and every number it draws has the address of its coordinate; so what a chain does
 depends neither on the number of threads nor on who took which piece. Σ p K'(p) is kept per piece and added up in their order.

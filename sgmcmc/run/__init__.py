@@ -1,1 +1,1 @@
-"""A run from the door to the trace: what was asked for, where chains start, what is kept, checkpoints, other machines."""
+"""A run from its arguments to the trace: what was asked for, where chains start, what is kept, checkpoints, other machines."""

@@ -1,4 +1,4 @@
-"""The door: every argument of `sample` is looked at once, before anything compiles."""
+"""The arguments of `sample`, each checked once, before anything compiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collecting: the trace that a run leaves."""
+"""The trace of a run, made from its chains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeping: where the draws of a run go, and its checkpoint, from the first step to the last."""
+"""Outputs: where the draws of a run go, and its checkpoint, from the first step to the last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Travel: how settings reach another process, with all that their types mean.
+"""Pickling: how settings reach another process, with all that their types mean.
 
 Functions and classes of a script or a notebook go by value, those of an installed module by name. What a class of a script
 means to the open functions (``@implements``) goes with it. An array in a memory-mapped file goes as the name of the file, which

@@ -1,6 +1,6 @@
 """Streams: random numbers at different addresses are independent, and a run is a function of its arguments alone.
 
-Words are put through the battery of words.py along every part of an address: index, step, chain, seed, purpose. Normals
+Words are put through the battery of random_battery.py along every part of an address: index, step, chain, seed, purpose. Normals
 are correlated, themselves and their squares, between chains, steps, coordinates, purposes and seeds. Runs are repeated
 with other threads, in pieces, and among more chains: the same bits.
 
