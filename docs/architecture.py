@@ -119,13 +119,13 @@ def tree() -> str:
     rows, details = ["| in `sgmcmc/` | what it is |", "|---|---|"], []
     for layer in layers():
         for name in sorted(layer - {"__init__", "__main__"}):
-            folder, file = PACKAGE / name, PACKAGE / f"{name}.py"
-            rows.append(
-                f"| `{name}{'/' if folder.is_dir() else '.py'}` | {first_line(folder / '__init__.py' if folder.is_dir() else file)} |"
-            )
+            folder = PACKAGE / name
             if folder.is_dir():
+                rows.append(f"| `{name}/` | {first_line(folder / '__init__.py')} |")
                 inside = [f"* `{p.relative_to(folder)}`: {first_line(p)}" for p in modules(folder)]
                 details.append(f"### {name}/\n\n" + "\n".join(inside) if inside else "")
+            else:
+                rows.append(f"| `{name}.py` | {first_line(PACKAGE / f'{name}.py')} |")
     return "\n".join(rows) + "\n\n## What is in each folder\n\n" + "\n\n".join(filter(None, details)) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Preconditioning: axes of a chain's own. With a square matrix S as `scale` the chain runs in φ = S⁻¹θ, where the gradient is Sᵀ∇U.
+"""Preconditioning: axes of a chain's own. With a square matrix S as `scale` a chain runs in φ = S⁻¹θ; the gradient is Sᵀ∇U.
 
 θ moves S times as far as φ. So a step takes the turned gradient, moves an array that begins at 0, and θ goes S times as far at
 its end. What a chain holds is θ itself, wherever it is looked at, kept or gone on with; p and ξ are those of φ. The two products
