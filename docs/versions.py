@@ -31,19 +31,19 @@ ROWS, PAGE = HERE / "versions.csv", HERE / "versions.md"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 TOOLS = ("pytest>=8.2", "pytest-xdist>=3.6", "hypothesis>=6.100", "mpmath>=1.3")
 CORE_TESTS = (  # what depends on Numba most, in less than three minutes on two cores
-    "test_dispatch",
-    "test_insides",
-    "test_integrators",
-    "test_joining",
-    "test_kernels",
-    "test_kinetics",
-    "test_parameters",
-    "test_pieces",
-    "test_rng",
-    "test_samplers",
-    "test_sampling",
-    "test_store",
-    "test_thermostats",
+    "compiler/test_dispatch",
+    "compiler/test_insides",
+    "integrators/test_integrators",
+    "trace/test_joining",
+    "compiler/test_kernels",
+    "kinetics/test_kinetics",
+    "parameters/test_parameters",
+    "engines/test_coordinate_sharding",
+    "rng/test_rng",
+    "samplers/test_samplers",
+    "run/test_sampling",
+    "compiler/test_store",
+    "thermostats/test_thermostats",
 )
 WHEELS = "numba,llvmlite,numpy,scipy,pandas,matplotlib"  # never built from source
 QUIET = ("--quiet", "--disable-pip-version-check", "--no-input", "--no-compile")
@@ -270,12 +270,21 @@ COLUMNS = """\
 * core tests: passed / failed of {tests}.
 """
 
-PLAIN_TESTS = " ".join(f"tests/test_{name}.py" for name in ("plain", "dispatch", "kernels", "samplers", "rng"))
+PLAIN_TESTS = " ".join(
+    f"tests/{name}.py"
+    for name in (
+        "compiler/test_plain",
+        "compiler/test_dispatch",
+        "compiler/test_kernels",
+        "samplers/test_samplers",
+        "rng/test_rng",
+    )
+)
 NOTES = """\
 ## To try it
 
 The row of the lower bounds, and some tests on Numba's public API alone (`SGMCMC_PLAIN_NUMBA=1`: draws are the same up to
-rounding, 1e-9 of their size after 80 steps in double precision and 1e-3 in single, by `tests/test_plain.py`):
+rounding, 1e-9 of their size after 80 steps in double precision and 1e-3 in single, by `tests/compiler/test_plain.py`):
 
 ```sh
 python3 -m venv .venv && .venv/bin/pip install tqdm && .venv/bin/python docs/versions.py --python python3 --oldest --again
@@ -307,7 +316,7 @@ formula is short, and the bits are equal with LLVM 15, too.
 
 ## GPUs
 
-No GPU was used. numba-cuda was tried on Python 3.11 with `tests/test_cuda_simulator.py` (its short form, 7 tests) and by
+No GPU was used. numba-cuda was tried on Python 3.11 with `tests/gpu/test_cuda_simulator.py` (its short form, 7 tests) and by
 importing it.
 
 | numba-cuda | import with Numba 0.61 to 0.65 | import with Numba 0.66 to 0.68 | simulator |

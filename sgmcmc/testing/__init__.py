@@ -19,7 +19,7 @@ from typing import Any
 _HOMES = {
     "BlackBox": "adapter",
     "Finding": "report",
-    "Kernel": "subjects",
+    "Kernel": "under_test",
     "Law": "laws",
     "Reference": "reference",
     "Report": "report",

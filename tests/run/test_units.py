@@ -1,7 +1,7 @@
 """Equivariance: in units 2^k times as large every draw is the same bits, times 2^k, by every engine.
 
 Multiplying by a power of two rounds nothing, so nothing but a number that ought to have a unit, and has none, can tell the units
-apart. On GPUs a step is that of the CPU's loop (tests/test_cuda_simulator.py).
+apart. On GPUs a step is that of the CPU's loop (tests/gpu/test_cuda_simulator.py).
 """
 
 from __future__ import annotations

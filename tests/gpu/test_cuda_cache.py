@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cuda_compiling import need_ptx
 
-HERE = Path(__file__).parent
+ROOT, HERE = Path(__file__).parents[2], Path(__file__).parents[1] / "support"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -22,7 +22,7 @@ def _compiler():
 
 def compiled(folder: Path, bend: float, key: str = "content") -> dict:
     """What a fresh process finds, with its cache in `folder`."""
-    paths = {"PYTHONPATH": f"{HERE.parent}{os.pathsep}{HERE}", "NUMBA_CACHE_DIR": str(folder)}
+    paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}", "NUMBA_CACHE_DIR": str(folder)}
     command = [sys.executable, str(HERE / "cuda_caching.py"), str(bend), key]
     done = subprocess.run(command, env=os.environ | paths, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

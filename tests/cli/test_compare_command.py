@@ -70,7 +70,7 @@ def test_a_quick_comparison_is_a_small_one_and_says_so(tmp_path, capsys):
 def test_the_example_is_the_one_in_the_folder_of_examples_and_can_be_read(capsys):
     assert cli.main(["compare", "--example"]) == 0
     assert capsys.readouterr().out == EXAMPLE
-    path = Path(__file__).parent.parent / "examples" / "compare.toml"
+    path = Path(__file__).parents[2] / "examples" / "compare.toml"
     assert path.read_text(encoding="utf-8") == EXAMPLE
     config = read_config(path)
     assert list(config.samplers) == ["SGLD", "SGHMC", "SGNHT", "SGMGT, a = 1", "SGMGT-D, a = 1"]

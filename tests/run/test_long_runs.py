@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DIM, SHORT, LONG = 400_000, 60, 240  # a window of 64 MB is 41 draws
 
 

@@ -1,6 +1,6 @@
 """On a real GPU. Collected everywhere; skipped, with the reason, where there is none. None of these has ever run on one.
 
-``NUMBA_ENABLE_CUDASIM=1 SGMCMC_GPU_TESTS=simulator pytest -n0 tests/test_gpu.py`` runs them, few and small, in Numba's
+``NUMBA_ENABLE_CUDASIM=1 SGMCMC_GPU_TESTS=simulator pytest -n0 tests/gpu/test_gpu.py`` runs them, few and small, in Numba's
 simulator: that shows that the tests themselves are in order, and no more.
 """
 
@@ -27,7 +27,7 @@ TOLERANCE = {np.float64: 1e-11, np.float32: 1e-4}
 RUNS = ["sampler SGNHT", "model logistic"] if SIMULATED else list(runs(np.float64))
 WALKS = ["SGNHT"] if SIMULATED else list(SINGLY)
 CHAINS = 7 if SIMULATED else 1000
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 no_simulator = pytest.mark.skipif(SIMULATED, reason="needs hardware, or hours in the simulator")
 
 

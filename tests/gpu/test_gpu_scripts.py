@@ -13,7 +13,7 @@ import pytest
 
 from sgmcmc.engines.cuda_state import READY, find_state
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def run(*command: str, **variables: str) -> subprocess.CompletedProcess:

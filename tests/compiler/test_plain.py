@@ -1,6 +1,6 @@
 """The plain way: the same draws up to rounding, on Numba's public API alone.
 
-    SGMCMC_PLAIN_NUMBA=1 python -m pytest tests/test_plain.py
+    SGMCMC_PLAIN_NUMBA=1 python -m pytest tests/compiler/test_plain.py
 
 It compiles for minutes, so it is run where it is asked for: with the variable, as .ci/run does.
 """

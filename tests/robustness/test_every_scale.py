@@ -275,7 +275,7 @@ def test_a_scale_to_be_measured_is_refused_where_there_is_nothing_to_measure():
 
 
 def script():
-    path = Path(__file__).parent.parent / "docs" / "every_scale.py"
+    path = Path(__file__).parents[2] / "docs" / "every_scale.py"
     spec = importlib.util.spec_from_file_location("every_scale", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

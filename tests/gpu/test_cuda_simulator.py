@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+ROOT, HERE = Path(__file__).parents[2], Path(__file__).parents[1] / "support"
 TOLERANCE = {"float64": 1e-12, "float32": 1e-6}
 WHOLE = "simulator" in os.environ.get("SGMCMC_REQUIRE", "").split(",")
 long = pytest.mark.skipif(not WHOLE, reason="takes minutes: set SGMCMC_REQUIRE=simulator to run it")
@@ -25,7 +25,7 @@ RUNS += [("block some", 10)] if not WHOLE else [("block float64", 58), ("block f
 
 
 def simulate(what: str, script: str = "cuda_simulation.py", folder: Path = HERE) -> dict:
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": f"{HERE.parent}{os.pathsep}{HERE}"}
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}"}
     done = subprocess.run(
         [sys.executable, "-W", "error", str(folder / script), what],
         env=environment,
@@ -153,7 +153,7 @@ MUTANTS = {  # the first is none: a copy that is right must pass. What is wrong:
 def test_a_mutant_is_caught_by_the_simulator(name, tmp_path):
     file, text, other, what = MUTANTS[name]
     copy = tmp_path / "sgmcmc"
-    source = HERE.parent / "sgmcmc"
+    source = ROOT / "sgmcmc"
     for path in source.rglob("*.py"):
         target = copy / path.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)

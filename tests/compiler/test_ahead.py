@@ -66,7 +66,7 @@ def test_every_preset_is_compiled_for_every_model():
 def hook(monkeypatch):
     """The hook of the build, with a compiler that makes two files, or fails."""
     pytest.importorskip("hatchling")
-    spec = importlib.util.spec_from_file_location("hatch_build", Path(__file__).parents[1] / "hatch_build.py")
+    spec = importlib.util.spec_from_file_location("hatch_build", Path(__file__).parents[2] / "hatch_build.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
 

@@ -15,7 +15,7 @@ import pytest
 import sgmcmc
 from sgmcmc.compiler import backend, numba_bridge
 
-PACKAGE, ROOT = Path(sgmcmc.__file__).parent, Path(__file__).parents[1]
+PACKAGE, ROOT = Path(sgmcmc.__file__).parent, Path(__file__).parents[2]
 PUBLIC = {
     "numba",
     "numba.extending",
@@ -28,7 +28,12 @@ PUBLIC = {
 }
 BRIDGE = PACKAGE / "compiler" / "numba_bridge.py"
 # What the tests of the tests need: stand-ins for a device, and a look at what LLVM made.
-STAND_INS = {"tests/cuda_caching.py", "tests/cuda_compiling.py", "tests/test_cuda_state.py", "tests/test_interrupts.py"}
+STAND_INS = {
+    "tests/support/cuda_caching.py",
+    "tests/support/cuda_compiling.py",
+    "tests/gpu/test_cuda_state.py",
+    "tests/compiler/test_interrupts.py",
+}
 
 
 def insides(source: str) -> set[str]:
