@@ -7,12 +7,12 @@ from sgmcmc.compiler.open_functions import (
     implements,
     implements_by_type,
     leaf,
-    like,
     loop,
     open_function,
     open_functions,
     simulate_device,
 )
+from sgmcmc.compiler.precision import like
 
 __all__ = [
     "OpenFunction",

@@ -40,7 +40,6 @@ __all__ = [
     "implements",
     "implements_by_type",
     "leaf",
-    "like",
     "loop",
     "open_function",
     "open_functions",
@@ -305,18 +304,3 @@ def implements(
         return implementation
 
     return register
-
-
-@open_function
-def like(exemplar, value):  # type: ignore[no-untyped-def]
-    """`value` (an integer, say) in the precision of `exemplar`: a product of int64 and float32 is float64 in Numba."""
-
-
-@implements(like, np.float32)
-def _(exemplar, value):  # type: ignore[no-untyped-def]
-    return np.float32(value)
-
-
-@implements(like, np.float64)
-def _(exemplar, value):  # type: ignore[no-untyped-def]
-    return np.float64(value)

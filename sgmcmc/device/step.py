@@ -14,9 +14,9 @@ import numpy as np
 from sgmcmc.compiler.open_functions import loop
 from sgmcmc.device.noise import fill_step_noise
 from sgmcmc.integrators import Dynamics, Moment, Noise, State
-from sgmcmc.integrators.flows import part
 from sgmcmc.integrators.preconditioning import Frame
 from sgmcmc.integrators.step import advance_block
+from sgmcmc.integrators.units import part
 from sgmcmc.thermostats import PerChain
 
 __all__ = ["advance_four", "advance_stretch", "is_device_array", "launch_step", "stretch", "uploaded"]

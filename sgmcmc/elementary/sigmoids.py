@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sgmcmc.compiler.open_functions import implements, leaf, like
+from sgmcmc.compiler.open_functions import implements, leaf
+from sgmcmc.compiler.precision import like
 from sgmcmc.elementary.coefficients import constants
 from sgmcmc.elementary.exponentials import exp, expm1_of_ordinary
 from sgmcmc.elementary.logarithms import log1p, log1p_of_ordinary

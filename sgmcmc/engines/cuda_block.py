@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sgmcmc.compiler.open_functions import LOOP, implements, leaf, like, loop, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, leaf, loop, open_function
+from sgmcmc.compiler.precision import like
 from sgmcmc.device.step import advance_stretch, stretch
 from sgmcmc.engines.cuda_loop import compensated, disturb, rows_column
 from sgmcmc.engines.cuda_measure import compare_strand, learn_strand
 from sgmcmc.engines.vectors import copy, is_finite
 from sgmcmc.engines.watch import ORIGIN
 from sgmcmc.integrators import Noise, State
-from sgmcmc.integrators.flows import resample_momentum
+from sgmcmc.integrators.resampling import resample_momentum
 from sgmcmc.integrators.step import BEFORE_THE_FIRST_STEP
 from sgmcmc.minibatch import FullData, WithReplacement, choose
 from sgmcmc.potentials import add_gradient_within, part_of_sum, sum_over_rows, sums_per_row, to_errors, weigh

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from sgmcmc.compiler.open_functions import implements, leaf, like, loop, open_function
+from sgmcmc.compiler.open_functions import implements, leaf, loop, open_function
+from sgmcmc.compiler.precision import like
 from sgmcmc.device.noise import fill_column, fill_step_noise
 from sgmcmc.engines.cpu import Measured, Unmeasured, put_sample
 from sgmcmc.engines.cuda_measure import compare, look_of

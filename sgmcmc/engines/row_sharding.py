@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.compiler.intrinsics import give_signal, give_way, read_signal, yield_address
-from sgmcmc.compiler.open_functions import LOOP, implements, like, loop, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
+from sgmcmc.compiler.precision import like
 from sgmcmc.minibatch import rows_per_step
 from sgmcmc.potentials import add_gradient, estimate, sums_in_parts, weigh
 

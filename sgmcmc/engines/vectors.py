@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sgmcmc.compiler.open_functions import like, loop
+from sgmcmc.compiler.open_functions import loop
+from sgmcmc.compiler.precision import like
 
 __all__ = ["copy", "is_finite", "nothing_if_finite", "sum_of_work", "work"]
 

@@ -18,9 +18,9 @@ import math
 from typing import Any, NamedTuple
 
 import sgmcmc.thermostats as thermostats
-from sgmcmc.compiler.open_functions import LOOP, implements, leaf, like, loop, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, leaf, loop, open_function
+from sgmcmc.compiler.precision import like
 from sgmcmc.integrators.flows import (
-    at,
     begin_diffusion,
     compensate,
     count_drift,
@@ -29,12 +29,13 @@ from sgmcmc.integrators.flows import (
     end_diffusion,
     is_exact,
     kick,
-    refresh,
     rub,
-    swing,
     thermalise,
 )
 from sgmcmc.integrators.fused import glide, glides
+from sgmcmc.integrators.fused_drift import swing
+from sgmcmc.integrators.resampling import refresh
+from sgmcmc.integrators.units import at
 from sgmcmc.kinetics import Overdamped, velocity_and_excess
 
 __all__ = ["BAOAB", "Dynamics", "Euler", "SymmetricSplitting"]

@@ -17,12 +17,11 @@ chain runs in φ = θ/s, whose gradient is s·∇U.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
 
-import numpy as np
-
-from sgmcmc.compiler.open_functions import LOOP, implements, like, loop, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
+from sgmcmc.compiler.precision import like
 from sgmcmc.elementary import expm1
+from sgmcmc.integrators.units import at
 from sgmcmc.kinetics import (
     Gaussian,
     LinearMonomial,
@@ -30,27 +29,21 @@ from sgmcmc.kinetics import (
     arrival,
     asinh_flow,
     bounded_inverse_mass,
-    energy,
-    fill_momenta,
     friction_flow,
     halfway,
     sinh_flow,
     velocity_and_excess,
 )
-from sgmcmc.rng import Lanes, Row
 from sgmcmc.thermostats import (
     FixedFriction,
     PerChain,
     PerCoordinate,
-    account,
     crosstalk,
     crosstalk_rate,
     friction,
-    put_in,
 )
 
 __all__ = [
-    "Units",
     "begin_diffusion",
     "compensate",
     "count_drift",
@@ -59,64 +52,11 @@ __all__ = [
     "end_diffusion",
     "is_exact",
     "kick",
-    "learn_variance",
-    "part",
-    "refresh",
-    "resample_momentum",
     "rub",
-    "swing",
     "thermalise",
 ]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
-
-class Units(NamedTuple):
-    """A scale of its own for every coordinate."""
-
-    values: Any
-
-
-@open_function
-def at(scale, i):
-    """The scale of coordinate i: one number for all, or `Units`."""
-
-
-@implements(at, np.floating)
-def _(scale, i):
-    return scale
-
-
-@implements(at, Units)
-def _(scale, i):
-    return scale.values[i]
-
-
-@open_function
-def part(scale, low, high):
-    """The scale of the coordinates low … high."""
-
-
-@implements(part, np.floating)
-def _(scale, low, high):
-    return scale
-
-
-@implements(part, Units)
-def _(scale, low, high):
-    return Units(scale.values[low:high])
-
-
-@open_function(fastmath=LOOP)
-def learn_variance(scale, thermostat, variance, difference, added, gain):
-    """Put a sample of the gradient's noise, `difference`, and the variance `added` on purpose into the running mean of V."""
-
-
-@implements(learn_variance)
-def _(scale, thermostat, variance, difference, added, gain):
-    for i in range(difference.size):
-        s = at(scale, i)
-        put_in(thermostat, variance, i, difference.size, s * s * (difference[i] * difference[i] + added), gain)
 
 
 @loop(apart=True, inline=True)
@@ -322,76 +262,3 @@ def compensate(kinetics, thermostat, scale, sigma_theta, temperature, state, tau
         v, _excess = velocity_and_excess(kinetics, p[i], temperature)
         c = crosstalk(thermostat, per_variance, state.variance, i)
         theta[i] -= 2.0 * c * tau * at(scale, i) * v
-
-
-@open_function(on=2, fastmath=LOOP, apart=True)
-def swing(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, diffusion):
-    """A(τ/2) O(τ) A(τ/2), in one loop where each coordinate is on its own. Gives back the mean of Σ p K'(p) in the two A.
-
-    With `Units` LLVM would have more than eight pairs of arrays to check for overlap, and not vectorise: letter by letter then.
-    """
-
-
-@implements(swing)
-def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, diffusion):
-    virial = drift(thermostat, kinetics, scale, temperature, state.theta, state.p, state.xi, 0.5 * tau)
-    thermalise(kinetics, thermostat, sigma_p, state.p, state.xi, normals, tau, diffusion)
-    return 0.5 * (virial + drift(thermostat, kinetics, scale, temperature, state.theta, state.p, state.xi, 0.5 * tau))
-
-
-@implements(swing, FixedFriction, np.floating)
-def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, diffusion):
-    theta, p = state.theta, state.p
-    virial, variance = tau - tau, 2.0 * diffusion * tau
-    for i in range(p.size):
-        v, _excess = velocity_and_excess(kinetics, p[i], temperature)
-        q = thermalised(kinetics, p[i], tau * sigma_p, normals[i], variance)
-        w, _excess = velocity_and_excess(kinetics, q, temperature)
-        virial += p[i] * v + q * w
-        theta[i] += 0.5 * tau * scale * (v + w)
-        p[i] = q
-    return 0.5 * virial
-
-
-@implements(swing, PerCoordinate, np.floating)
-def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, diffusion):
-    theta, p, xi = state.theta, state.p, state.xi
-    virial, variance, rate = tau - tau, 2.0 * diffusion * tau, 0.5 * tau * thermostat.gamma
-    for i in range(p.size):
-        v, excess = velocity_and_excess(kinetics, p[i], temperature)
-        f = xi[i] + rate * excess
-        q = thermalised(kinetics, p[i], tau * f, normals[i], variance)
-        w, more = velocity_and_excess(kinetics, q, temperature)
-        virial += p[i] * v + q * w
-        theta[i] += 0.5 * tau * scale * (v + w)
-        p[i] = q
-        xi[i] = f + rate * more
-    return 0.5 * virial
-
-
-@open_function(inline=False, fastmath=LOOP, apart=True)
-def resample_momentum(stream, kinetics, temperature, p, step, first):
-    """Draw p afresh from exp(−K/T), coordinate by coordinate."""
-
-
-@implements(resample_momentum)
-def _(stream, kinetics, temperature, p, step, first):
-    fill_momenta(kinetics, temperature, p, stream, step, first)
-
-
-@implements(resample_momentum, Lanes)
-def _(stream, kinetics, temperature, p, step, first):
-    width = stream.chains.size
-    for index in range(p.size // width):  # row by row: the chains of a row are next to each other
-        row = p[index * width : (index + 1) * width]
-        fill_momenta(kinetics, temperature, row, Row(stream, np.int64(index)), step, 0)
-
-
-@loop(apart=True)
-def refresh(kinetics, noise, thermostat, temperature, p, loss, stream, moment):
-    """R: fresh momenta; the energy that went with the old ones is entered into the balance of energies, if there is one."""
-    for i in range(p.size):
-        account(noise, thermostat, loss, i, p.size, energy(kinetics, p[i]), moment.step)
-    resample_momentum(stream, kinetics, temperature, p, moment.step, moment.first)
-    for i in range(p.size):
-        account(noise, thermostat, loss, i, p.size, -energy(kinetics, p[i]), moment.step)

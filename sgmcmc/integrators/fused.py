@@ -8,8 +8,9 @@ it that depends on neighbours: a chain has the same bits alone and in a pack, an
 
 from __future__ import annotations
 
-from sgmcmc.compiler.open_functions import LOOP, implements, leaf, like, open_function
-from sgmcmc.integrators.flows import at
+from sgmcmc.compiler.open_functions import LOOP, implements, leaf, open_function
+from sgmcmc.compiler.precision import like
+from sgmcmc.integrators.units import at
 from sgmcmc.kinetics import LinearMonomial, end_of_flow, second_flow, sinh_flow, velocity_after_flow
 from sgmcmc.thermostats import (
     InferredNoise,

@@ -12,11 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.compiler.open_functions import implements, like
+from sgmcmc.compiler.open_functions import implements
+from sgmcmc.compiler.precision import like
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, SymmetricSplitting
-from sgmcmc.integrators.flows import Units, at, count_drift, drift, drift_compensated, swing, thermalised
+from sgmcmc.integrators.flows import count_drift, drift, drift_compensated, thermalised
 from sgmcmc.integrators.fused import glide, glided, learn_from_sinh
+from sgmcmc.integrators.fused_drift import swing
 from sgmcmc.integrators.preconditioning import Frame
+from sgmcmc.integrators.units import Units, at
 from sgmcmc.kinetics import LinearMonomial, Overdamped, end_of_flow, sinh_flow, velocity_and_excess
 from sgmcmc.thermostats import (
     FixedFriction,

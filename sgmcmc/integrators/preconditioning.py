@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.compiler.open_functions import implements, like, loop
+from sgmcmc.compiler.open_functions import implements, loop
+from sgmcmc.compiler.precision import like
 from sgmcmc.integrators import Noise
-from sgmcmc.integrators.flows import at, learn_variance, part
+from sgmcmc.integrators.units import at, learn_variance, part
 from sgmcmc.thermostats import put_in
 
 __all__ = ["Frame", "NoiseInFrame", "add_product", "from_units", "in_frame", "in_units", "slope_in_units", "turn"]

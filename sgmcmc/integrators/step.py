@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.compiler.kernels import kernel
-from sgmcmc.compiler.open_functions import LOOP, implements, like, loop, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
+from sgmcmc.compiler.precision import like
 from sgmcmc.integrators import Dynamics, Moment, Noise, State, advance, is_turn
-from sgmcmc.integrators.flows import part, resample_momentum
 from sgmcmc.integrators.preconditioning import Frame, NoiseInFrame, add_product, in_frame, turn
+from sgmcmc.integrators.resampling import resample_momentum
+from sgmcmc.integrators.units import part
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.moments import accumulate
 from sgmcmc.potentials.prefetch import fetch_row

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.compiler.open_functions import LOOP, implements, leaf, like, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, leaf, open_function
+from sgmcmc.compiler.precision import like
 from sgmcmc.elementary import exp
 
 __all__ = [

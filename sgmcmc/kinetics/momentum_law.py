@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.compiler.open_functions import implements, leaf, like
+from sgmcmc.compiler.open_functions import implements, leaf
+from sgmcmc.compiler.precision import like
 from sgmcmc.elementary import exp, log, power, tanh
 from sgmcmc.elementary.coefficients import constants
 from sgmcmc.kinetics.functions import (

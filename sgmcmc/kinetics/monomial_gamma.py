@@ -17,7 +17,8 @@ import math
 from typing import Any, NamedTuple
 
 from sgmcmc import checks
-from sgmcmc.compiler.open_functions import implements, leaf, like, open_function
+from sgmcmc.compiler.open_functions import implements, leaf, open_function
+from sgmcmc.compiler.precision import like
 from sgmcmc.elementary import exp, expm1, log, log_of_ordinary, tanh
 from sgmcmc.kinetics.functions import curvature, energy, inverse_mass, velocity, velocity_and_excess
 from sgmcmc.kinetics.gaussian import LARGEST

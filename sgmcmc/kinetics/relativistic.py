@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgmcmc import checks
-from sgmcmc.compiler.open_functions import implements, leaf, like
+from sgmcmc.compiler.open_functions import implements, leaf
+from sgmcmc.compiler.precision import like
 from sgmcmc.elementary import exp, log
 from sgmcmc.kinetics.functions import (
     acceptance,

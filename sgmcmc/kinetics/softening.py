@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.compiler.open_functions import implements, leaf, like
+from sgmcmc.compiler.open_functions import implements, leaf
+from sgmcmc.compiler.precision import like
 from sgmcmc.elementary import expm1, log, power
 
 __all__ = ["softened"]

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sgmcmc.compiler.open_functions import implements, leaf, like
+from sgmcmc.compiler.open_functions import implements, leaf
+from sgmcmc.compiler.precision import like
 from sgmcmc.elementary import asinh_of_ordinary, exp, exp_of_ordinary, expm1, expm1_of_ordinary, softplus, tanh
 from sgmcmc.kinetics.functions import (
     curvature,

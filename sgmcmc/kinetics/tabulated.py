@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
-from sgmcmc.compiler.open_functions import implements, like
+from sgmcmc.compiler.open_functions import implements
+from sgmcmc.compiler.precision import like
 from sgmcmc.elementary import log
 from sgmcmc.kinetics.functions import (
     curvature,

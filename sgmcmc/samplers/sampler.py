@@ -23,8 +23,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sgmcmc import checks
 from sgmcmc.device import step as device_step
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, Noise, State, SymmetricSplitting, advance
-from sgmcmc.integrators.flows import Units, drift
-from sgmcmc.integrators.preconditioning import Frame
+from sgmcmc.integrators.flows import drift
 from sgmcmc.integrators.step import draw_momenta, noise_buffers, update_once
 from sgmcmc.integrators.threaded import is_long, update_spread
 from sgmcmc.kinetics import (
@@ -39,6 +38,16 @@ from sgmcmc.kinetics import (
 )
 from sgmcmc.moments import Moments, NoMoments
 from sgmcmc.rng import Stream, stream
+from sgmcmc.samplers.arguments import (
+    checked_scale,
+    contiguous_array,
+    in_precision,
+    is_same,
+    part_or_default,
+    precision,
+    seen_by_kernels,
+    show_value,
+)
 from sgmcmc.schedules import Constant, Schedule, as_schedule
 from sgmcmc.thermostats import (
     FixedFriction,
@@ -93,14 +102,14 @@ class Sampler:
 
     def __post_init__(self) -> None:
         as_schedule(self.step_size)
-        self._set("kinetics", _part("kinetics", self.kinetics, Overdamped()))
-        self._set("thermostat", _part("thermostat", self.thermostat, FixedFriction()))
+        self._set("kinetics", part_or_default("kinetics", self.kinetics, Overdamped()))
+        self._set("thermostat", part_or_default("thermostat", self.thermostat, FixedFriction()))
         default = BAOAB() if isinstance(self.kinetics, Gaussian | Overdamped) else SymmetricSplitting()
-        self._set("integrator", _part("integrator", self.integrator, default))
+        self._set("integrator", part_or_default("integrator", self.integrator, default))
         for name in ("sigma_theta", "sigma_p", "sigma_xi", "noise_estimate"):
             self._set(name, checks.number(name, getattr(self, name), 0.0, 1e300))
         self._set("temperature", checks.number("temperature", self.temperature, 0.0, 1e300, open_low=True))
-        self._set("scale", _scale(self.scale))
+        self._set("scale", checked_scale(self.scale))
         for name in ("resample_momentum", "resample_thermostat"):
             if getattr(self, name) is not None:
                 self._set(name, checks.integer(name, getattr(self, name), 1))
@@ -219,14 +228,14 @@ class Sampler:
             value = getattr(self, field.name)
             if isinstance(value, FixedFriction | Overdamped):
                 value = None
-            if field.name in ("step_size", "kinetics", "integrator") or not _same(value, field.default):
-                shown.append(f"{field.name}={_show(value)}")
+            if field.name in ("step_size", "kinetics", "integrator") or not is_same(value, field.default):
+                shown.append(f"{field.name}={show_value(value)}")
         return f"Sampler({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sampler):
             return NotImplemented
-        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return all(is_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -251,7 +260,7 @@ class Sampler:
             self._kinetics_with_law,
             self.thermostat,
             self.integrator,
-            _seen_by_kernels(self.scale),
+            seen_by_kernels(self.scale),
             self.sigma_theta,
             self.sigma_p,
             self.sigma_xi,
@@ -371,7 +380,7 @@ class Sampler:
             return self._step_on_device(state, gradient, inplace, moments)
         if device_step.is_device_array(theta):
             raise ValueError("state lives on a GPU, the gradient on the host; give one with __cuda_array_interface__")
-        g = _contiguous("gradient", gradient, theta.dtype)
+        g = contiguous_array("gradient", gradient, theta.dtype)
         if g.shape != theta.shape:
             raise ValueError(f"gradient has shape {g.shape}; give one number for each of the {theta.size} coordinates")
         if not self.fits(state.arrays, inferred=state.inferred):
@@ -451,88 +460,3 @@ class ChainState(NamedTuple):
     @property
     def xi(self) -> NDArray[Any]:
         return self.arrays.xi  # type: ignore[no-any-return]
-
-
-def precision(dtype: Any) -> Any:
-    """np.float32 or np.float64, by any of its names."""
-    try:
-        kind = np.dtype(dtype).type
-    except Exception:  # NumPy has several for what is no dtype
-        kind = None
-    if kind not in (np.float32, np.float64):
-        raise ValueError(f"dtype={checks.show(dtype)} is unknown; choose np.float32 or np.float64")
-    return kind
-
-
-def in_precision(value: Any, dtype: DTypeLike) -> Any:
-    """A part with its numbers and float arrays in the given precision, recursively; whole numbers stay whole."""
-    return _in_kind(value, np.dtype(dtype).type)
-
-
-def _in_kind(value: Any, kind: Any) -> Any:
-    if isinstance(value, tuple):
-        inside = [_in_kind(v, kind) for v in value]
-        return type(value)._make(inside) if hasattr(value, "_make") else tuple(inside)
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return np.ascontiguousarray(value, dtype=kind)
-    if isinstance(value, float | np.floating):
-        return kind(value)
-    return value
-
-
-def _contiguous(name: str, value: Any, dtype: Any) -> NDArray[Any]:
-    """An array as the kernels want it; infinity and NaN may be in it, and the chain diverges."""
-    if isinstance(value, np.ndarray) and value.dtype == dtype:
-        return np.ascontiguousarray(value)
-    with np.errstate(over="ignore"):
-        return np.ascontiguousarray(checks.numbers_in(name, value), dtype=dtype)
-
-
-def _part(name: str, value: Any, default: Any) -> Any:
-    if value is None:
-        return default
-    if not (isinstance(value, tuple) and hasattr(value, "_fields")):
-        home = name if name == "kinetics" else f"{name}s"
-        raise TypeError(
-            f"{name}={checks.show(value)} is not a part; give a value of sgmcmc.{home}, or a NamedTuple of your own"
-        )
-    return value
-
-
-def _scale(value: Any) -> Any:
-    if isinstance(value, str):
-        return checks.one_of("scale", value, ("auto",))
-    array = checks.finite_array("scale", value)
-    if array.ndim == 2 and array.shape[0] == array.shape[1] > 0:
-        return _matrix(array)
-    if array.ndim > 1 or not (array > 0.0).all():
-        came = f"={value!r}" if array.ndim == 0 else f" of shape {array.shape} goes down to {array.min(initial=1.0):g}"
-        raise ValueError(f"scale{came}; give one number above 0, a 1-D array of them, or a square matrix")
-    return float(array) if array.ndim == 0 else array.copy()  # the caller may go on using the array
-
-
-def _matrix(array: NDArray[Any]) -> NDArray[Any]:
-    """A matrix that can be inverted, in float64."""
-    widths = np.linalg.svd(array, compute_uv=False)
-    if not widths[-1] > 1e-12 * widths[0]:
-        raise ValueError(
-            f"scale of shape {array.shape} has singular values from {widths[0]:.3g} down to {widths[-1]:.3g}, so that some "
-            "directions are not moved in; give a matrix that can be inverted, such as a Cholesky factor of a covariance"
-        )
-    return array.copy()
-
-
-def _seen_by_kernels(scale: Any) -> Any:
-    if not isinstance(scale, np.ndarray):
-        return scale
-    return Units(scale) if scale.ndim == 1 else Frame(scale, np.ascontiguousarray(scale.T))
-
-
-def _same(one: Any, two: Any) -> bool:
-    if isinstance(one, np.ndarray) or isinstance(two, np.ndarray):
-        return np.array_equal(one, two)
-    return type(one) is type(two) and bool(one == two)
-
-
-def _show(value: Any) -> str:
-    return f"array({value.tolist()})" if isinstance(value, np.ndarray) and value.size <= 8 else repr(value)

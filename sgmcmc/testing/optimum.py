@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from sgmcmc.testing.report import Finding
 from sgmcmc.testing.targets import QUARTIC, SKEW, Target
 from sgmcmc.testing.under_test import Subject, laws_of, standard_subjects
 
-__all__ = ["Errors", "Optimum", "errors_of_runs", "figure", "findings", "measure_optimum"]
+__all__ = ["Errors", "Optimum", "errors_of_runs", "findings", "measure_optimum"]
 
 Array = NDArray[np.float64]
 SHORT = 50.0  # time: shorter runs are their start and little else
@@ -286,23 +286,3 @@ def findings(profile: str = "quick", seed: int = 0) -> Iterator[Finding]:
                 abs(wrong) > TOLERANCE,
                 "difference from the exponent of order 1",
             )
-
-
-def figure(axes: Any, shown: Sequence[Optimum] | None = None) -> None:
-    """Draw the MSE against h for several T, and the best h against T, into two axes."""
-    if shown is None:
-        shown = [measured(case) for case in QUICK]
-    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
-    left, right = np.ravel(axes)
-    for colour, optimum in zip(colours, shown, strict=False):
-        T, h, least = optimum.best("mse")
-        for j in range(len(optimum.steps) - 1, 7, -4):
-            left.loglog(optimum.h, optimum.mse[:, j], color=colour, linewidth=1)
-        left.loglog(h, least, "o", color=colour, markersize=3, label=f"{optimum.name}: least")
-        right.loglog(T, h, "o", color=colour, markersize=3, label=optimum.name)
-        slope = -1.0 / (2.0 * optimum.order + 1.0)
-        right.loglog(T, h[-1] * (T / T[-1]) ** slope, "--", color=colour, linewidth=1, label=f"slope {slope:.2f}")
-    left.set(xlabel="step size h", ylabel="MSE", title="MSE; runs 16 times as long from curve to curve")
-    right.set(xlabel="steps T", ylabel="best step size h", title="where the MSE is least")
-    for ax in (left, right):
-        ax.legend(frameon=False, fontsize="small")

@@ -33,12 +33,12 @@ def _rates(figure: Any, seed: int) -> None:
     """Exponents as measured, and the exact errors over h and T; one legend for the first four panels."""
     from matplotlib.ticker import NullFormatter
 
-    from sgmcmc.testing import optimum, rates
+    from sgmcmc.testing import optimum_picture, rates
 
     figure.set_size_inches(10.0, 11.0)
     upper, lower = figure.subfigures(2, 1, height_ratios=(2.0, 1.1))
     rates.figure(upper.subplots(2, 2), seed=seed)
-    optimum.figure(lower.subplots(1, 2))
+    optimum_picture.figure(lower.subplots(1, 2))
     handles, labels = upper.axes[0].get_legend_handles_labels()
     for axis in upper.axes:
         if axis.get_legend() is not None:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 
-from sgmcmc.compiler.open_functions import LOOP, implements, leaf, like, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, leaf, open_function
+from sgmcmc.compiler.precision import like
 from sgmcmc.elementary import exp_of_ordinary, expm1_of_ordinary, log1p_of_ordinary, tanh
 from sgmcmc.kinetics import LinearMonomial, energy, friction_flow, velocity_and_excess
 from sgmcmc.thermostats.gradient_noise import LEARN_EVERY, InferredNoise, is_learning_step, learning_gain

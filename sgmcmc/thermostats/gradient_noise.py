@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sgmcmc.compiler.open_functions import LOOP, implements, leaf, like, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, leaf, open_function
+from sgmcmc.compiler.precision import like
 from sgmcmc.thermostats.nose_hoover import PerChain, PerCoordinate
 
 __all__ = [

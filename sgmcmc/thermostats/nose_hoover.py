@@ -10,7 +10,8 @@ import math
 from typing import Any, NamedTuple
 
 from sgmcmc import checks
-from sgmcmc.compiler.open_functions import LOOP, implements, leaf, like, open_function
+from sgmcmc.compiler.open_functions import LOOP, implements, leaf, open_function
+from sgmcmc.compiler.precision import like
 from sgmcmc.elementary import exp, expm1
 
 __all__ = [

@@ -10,7 +10,7 @@ import pytest
 
 import sgmcmc as sg
 from sgmcmc.dispatch import loop
-from sgmcmc.engines import lanes, scheduler
+from sgmcmc.engines import lane_loop, lanes, scheduler
 from sgmcmc.engines.chains import set_apart
 from sgmcmc.engines.lanes import MOST_LANES
 from sgmcmc.engines.plan import make_plan
@@ -201,16 +201,16 @@ def test_who_is_packed_does_not_depend_on_the_number_of_chains():
 
 
 def test_a_run_in_several_chunks_is_compiled_for_once(monkeypatch):
-    from sgmcmc.engines import lanes, scheduler
+    from sgmcmc.engines import scheduler
 
     monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # chunks of one step
-    before = len(lanes.run_pack.signatures)
+    before = len(lane_loop.run_pack.signatures)
     sg.sample(sg.models.FiveWell(), sg.SGLD(0.0123), 7, warmup=2, chains=3, progress=False, seed=1, clip_gradient=50.0)
-    several = len(lanes.run_pack.signatures)
+    several = len(lane_loop.run_pack.signatures)
     monkeypatch.undo()
     sg.sample(sg.models.FiveWell(), sg.SGLD(0.0123), 7, warmup=0, chains=3, progress=False, seed=1, clip_gradient=50.0)
     assert several <= before + 1
-    assert len(lanes.run_pack.signatures) == several
+    assert len(lane_loop.run_pack.signatures) == several
 
 
 def begun(init):

@@ -17,7 +17,7 @@ import pytest
 import sgmcmc as sg
 from sgmcmc import datasets
 from sgmcmc.cli import main as cli
-from sgmcmc.experiments import exact, harness, kept, logistic, loop, page, wells
+from sgmcmc.experiments import exact, harness, kept, logistic, loop, page, wells, wells_contestants
 
 
 def parabola(contestant, setting, stage):
@@ -137,10 +137,12 @@ def test_a_law_too_narrow_within_wells_is_far_although_its_shares_are_right():
 def test_the_thermal_mass_is_that_of_gaussian_momenta_and_goes_with_them_where_softening_is_strong():
     from sgmcmc.kinetics import Gaussian, MonomialGamma
 
-    assert wells.thermal_mass(Gaussian(4.0)) == pytest.approx(4.0, rel=1e-4)
-    assert wells.thermal_mass(MonomialGamma(1.0, 0.02)) == pytest.approx(100.0, rel=0.03)  # K'' is c/2 at the tip
+    assert wells_contestants.thermal_mass(Gaussian(4.0)) == pytest.approx(4.0, rel=1e-4)
+    assert wells_contestants.thermal_mass(MonomialGamma(1.0, 0.02)) == pytest.approx(
+        100.0, rel=0.03
+    )  # K'' is c/2 at the tip
     assert (
-        wells.thermal_mass(MonomialGamma(1.0, 3.0)) > 1.5 * 2.0 / 3.0
+        wells_contestants.thermal_mass(MonomialGamma(1.0, 3.0)) > 1.5 * 2.0 / 3.0
     )  # not the tip alone: most momenta are in the tails
 
 
@@ -207,7 +209,7 @@ def test_wells_run_from_end_to_end(tmp_path, monkeypatch, capsys):
     assert pd.read_csv(tmp_path / "wells-tuning.csv")["sampler"].nunique() == 3
 
 
-CONTESTANTS = wells.contestants()
+CONTESTANTS = wells_contestants.contestants()
 
 
 def test_the_page_holds_all_sections_with_links_that_lead_somewhere(tmp_path):

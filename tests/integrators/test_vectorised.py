@@ -12,8 +12,9 @@ import sgmcmc as sg
 from sgmcmc.compiler import numba_bridge
 from sgmcmc.compiler.kernels import OPTIONS
 from sgmcmc.integrators import Moment
-from sgmcmc.integrators.flows import begin_diffusion, drift_compensated, end_diffusion, kick, rub, swing
+from sgmcmc.integrators.flows import begin_diffusion, drift_compensated, end_diffusion, kick, rub
 from sgmcmc.integrators.fused import glide
+from sgmcmc.integrators.fused_drift import swing
 from sgmcmc.thermostats import Center, learn
 
 pytestmark = pytest.mark.skipif(
