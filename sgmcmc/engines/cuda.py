@@ -1,4 +1,4 @@
-"""Chains on GPUs: a fleet of chains per device, chunk by chunk like the crew on the CPU.
+"""Chains on GPUs: a fleet of chains per device, chunk by chunk, as on the CPU.
 
 A chain has a thread, or where its gradient is work for many a block of threads. Device memory holds the state of all chains
 of a fleet, so that neighbouring threads find neighbouring numbers: shaped (coordinate, chain) for threads, (chain,
@@ -63,7 +63,7 @@ def fleets(job: Job, chains: list[Chain], seed: int) -> list[Fleet]:
 
 
 class Fleet(Task):
-    """The chains of one device: what `crew.run` sees as one task."""
+    """The chains of one device: what `scheduler.run` sees as one task."""
 
     def __init__(
         self, job: Job, chains: list[Chain], seed: int, kernels: Any, device: Any = None, block: int | None = None

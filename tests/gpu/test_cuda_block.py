@@ -29,6 +29,7 @@ from sgmcmc.device.step import uploaded
 from sgmcmc.engines import cuda
 from sgmcmc.engines.watch import MEASURED, ORIGIN
 from sgmcmc.integrators import State
+from sgmcmc.kinetics import specialise
 
 PRECISIONS = {np.float64: 1e-12, np.float32: 1e-5}
 FEATURES = 70
@@ -94,7 +95,7 @@ def test_which_chains_take_a_block():
     many = sg.models.SoftmaxRegression(X, np.arange(200) % 65)
     assert not takes(many, many.dim, 200, 4)  # a row does not fit in shared memory
     for a in (1.0, 2.0):
-        assert takes(WIDE, FEATURES, 50, 4, kinetics=sg.kinetics.MonomialGamma(a))
+        assert takes(WIDE, FEATURES, 50, 4, kinetics=specialise(sg.kinetics.MonomialGamma(a)))
     general = sg.kinetics.MonomialGamma(1.5)
     assert not takes(WIDE, FEATURES, 50, 4, kinetics=general)  # it would spill
     assert takes(WIDE, FEATURES, 50, 4, kinetics=general, dtype=np.float32)
