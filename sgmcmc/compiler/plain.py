@@ -1,7 +1,8 @@
 """Machine code on Numba's public API alone: any version of it, several times slower to compile.
 
 An open function is declared by ``numba.extending.overload``. A kernel is one ``numba.njit(cache=True)`` for each content of the
-classes that it is called with, under a name that holds this content, so that Numba's own files are never stale.
+classes that it is called with, under a name that holds this content, so that Numba's own files are never stale. For a class that a script defines, Numba finds
+none of its files again: each process compiles.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import types as pytypes
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +71,27 @@ class _Kernel:
         copy = pytypes.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
         copy.__module__, copy.__qualname__ = f.__module__, f"{f.__qualname__}_{content}"
         return copy
+
+    @property
+    def overloads(self) -> dict[Any, Any]:
+        """What was compiled, by argument types, as a dispatcher of Numba's has it; the same goes for the three below."""
+        return {types: found for form in self._forms.values() for types, found in form.overloads.items()}
+
+    @property
+    def nopython_signatures(self) -> list[Any]:
+        return [signature for form in self._forms.values() for signature in form.nopython_signatures]
+
+    @property
+    def stats(self) -> pytypes.SimpleNamespace:
+        found = [form.stats for form in self._forms.values()]
+        hits, misses = (Counter[Any]() for _ in range(2))
+        for each in found:
+            hits.update(each.cache_hits)
+            misses.update(each.cache_misses)
+        return pytypes.SimpleNamespace(cache_hits=hits, cache_misses=misses)
+
+    def inspect_llvm(self) -> dict[Any, str]:
+        return {types: text for form in self._forms.values() for types, text in form.inspect_llvm().items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self.py_func.__module__, self.py_func.__qualname__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 import numba
@@ -155,6 +156,7 @@ def test_an_elementwise_function_takes_an_array_from_python():
         assert result[1, 0] == function(part, 3.0)
 
 
+@pytest.mark.skipif(os.environ.get("SGMCMC_PLAIN_NUMBA", "0") == "1", reason="the plain way has Numba's own vectors")
 def test_kernels_may_use_the_longest_vectors_of_the_processor(tmp_path, monkeypatch):
     from numba import config, njit
 
