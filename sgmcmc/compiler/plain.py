@@ -1,8 +1,8 @@
 """Machine code on Numba's public API alone: any version of it, several times slower to compile.
 
 An open function is declared by ``numba.extending.overload``. A kernel is one ``numba.njit(cache=True)`` for each content of the
-classes that it is called with, under a name that holds this content, so that Numba's own files are never stale. For a class that a script defines, Numba finds
-none of its files again: each process compiles.
+classes that it is called with, under a name that holds this content, so that Numba's own files are never stale. For a class
+that a script defines, Numba finds none of its files again: each process compiles.
 """
 
 from __future__ import annotations
