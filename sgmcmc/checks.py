@@ -72,7 +72,7 @@ def show(value: Any) -> str:
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     try:
         text = repr(value)
-    except Exception:  # a repr of somebody else's, or an int of more digits than Python prints
+    except Exception:  # a repr that fails, or an int of more digits than Python prints
         text = "\n"
     return text if "\n" not in text and len(text) <= 200 else f"a {type(value).__name__}"
 

@@ -19,7 +19,7 @@ __all__ = ["Moments", "NoMoments", "Running", "accumulate", "welford"]
 
 
 class NoMoments(NamedTuple):
-    """Nobody wants moments: of `accumulate` nothing is left."""
+    """No moments: `accumulate` compiles to nothing."""
 
 
 class Running(NamedTuple):

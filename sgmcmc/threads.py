@@ -80,7 +80,7 @@ class _Helpers:
         cls.pool, cls.size, cls.guard = None, 0, threading.Lock()
 
 
-_idle: dict[int, list[ThreadPoolExecutor]] = {}  # pools of so many threads that nobody uses
+_idle: dict[int, list[ThreadPoolExecutor]] = {}  # idle pools, by number of threads
 
 
 @contextlib.contextmanager

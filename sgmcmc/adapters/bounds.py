@@ -65,7 +65,7 @@ class Constrained(PythonPotential):
 
     inner: Any
     layout: Layout  # of x
-    free: Layout  # of u; its names begin with "unconstrained." so that nobody takes u for x
+    free: Layout  # of u; its names begin with "unconstrained." so that u is not taken for x
     transforms: tuple[Transform, ...]
 
     @classmethod

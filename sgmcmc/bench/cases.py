@@ -65,7 +65,7 @@ def _wells(quick: bool) -> list[Config]:
 
 def _runs_wells(who: str, method: str, chains: int, dtype: str) -> bool:
     if method == "sgmgtd":
-        return who == "sgmcmc"  # nobody else has it
+        return who == "sgmcmc"  # no peer has it
     if who == "blackjax+tuned":
         return chains > 1
     if who == PINNED:
@@ -120,7 +120,7 @@ def _update(quick: bool) -> list[Config]:
     for dim, steps in ((100_000, 20),) if quick else ((1_000_000, 40), (6_000_000, 8)):
         for method in ("sgnht", "sgmgtd") if quick else ("sghmc", "sgnht", "sgmgtd"):
             libraries = ("sgmcmc", "blackjax", "sgmcmcjax", "posteriors", "numpy")
-            able = ("sgmcmc", "jax") if method == "sgmgtd" else libraries  # nobody has SGMGT-D; in JAX it is by hand
+            able = ("sgmcmc", "jax") if method == "sgmgtd" else libraries  # no peer has SGMGT-D; in JAX it is by hand
             found += [_entry("update", who, method, quick, dim=dim, steps=steps) for who in able]
     return found
 

@@ -1,6 +1,6 @@
 """A contestant: the process of one entry, which gets ready by itself and then runs once whenever it is its turn.
 
-Contestants that are compared take turns, run by run. Somebody else on the same processor, or a processor that slows down, then
+Contestants that are compared take turns, run by run. Another process on the same processor, or a processor that slows down, then
 meets all of them; measured one after the other, each met a minute of its own, and their ratios were those of the minutes.
 """
 
@@ -64,7 +64,7 @@ class Contestant:
             return subprocess.Popen(
                 self._command,
                 env=_environment(self.entry),
-                cwd=self._given.parent,  # else `-m` would measure a package that lies where somebody calls us, not the one we are
+                cwd=self._given.parent,  # else `-m` would measure a package in the folder of the caller, not this one
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=said,

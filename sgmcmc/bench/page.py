@@ -112,7 +112,7 @@ def _section(case: Case, rows: list[Row], picture: str | None) -> Iterator[str]:
 
 
 def _wins_and_losses(rows: list[Row]) -> str:
-    """Both in one sentence; settings that nobody else measured are not counted."""
+    """Both in one sentence; settings without a peer are not counted."""
     won: list[tuple[str, float]] = []
     lost: list[tuple[str, float]] = []
     for where, group in settings(rows).items():

@@ -29,7 +29,7 @@ examples:
   sgmcmc demo --temperature 1 --quiet      chains hardly cross the barriers, and R̂ says so
 
 How to read the table: the first row is the truth, by quadrature. E pK' is the temperature of the momenta and should be
-that of the target; gradient noise that nobody absorbs heats it. ESS is what the draws are worth, R̂ near 1 says that the
+that of the target; gradient noise that is not absorbed heats it. ESS is what the draws are worth, R̂ near 1 says that the
 chains have met. To compare samplers of your own: sgmcmc compare.
 
 exit codes: 0 done, 1 could not be done (one sentence says why), 2 wrong arguments, 130 interrupted.

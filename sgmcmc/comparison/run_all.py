@@ -90,7 +90,7 @@ class _Share:
 
 
 class _Bar:
-    """A progress bar in units of runs that several threads push; none, if nobody wants to see it."""
+    """A progress bar in units of runs that several threads push; None if it is switched off."""
 
     def __init__(self, runs: int, shown: bool) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""One run of a comparison: a sampler with a seed, until its budget is spent, it diverges, or somebody presses Ctrl-C."""
+"""One run of a comparison: a sampler with a seed, until its budget is spent, it diverges, or Ctrl-C is pressed."""
 
 from __future__ import annotations
 

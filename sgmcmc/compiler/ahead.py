@@ -90,7 +90,7 @@ def sampler_of(preset: str) -> Any:
 
 
 def _gradient(theta: Any, data: Any, rows: Any) -> Any:
-    """Of a regression, for the parts around a gradient of somebody's own."""
+    """Of a regression, for the parts around a gradient of a user's."""
     total = np.zeros_like(theta)
     for r in rows:
         total += ((data[0][r] * theta).sum() - data[1][r]) * data[0][r]

@@ -6,7 +6,7 @@
 
 An array of NumPy's would cost an allocation, which loops without reference counts cannot make at all; and LLVM knows of `room`
 that no other array overlaps it, so it vectorises what it otherwise must not. A plain store may be kept in a register, or
-overtaken by the ones before it: whoever has read a signal also sees all that was written before it was given.
+overtaken by the ones before it: a thread that has read a signal also sees all that was written before it was given.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `kernel` is ``numba.njit`` with the package's compile options. Numba's own files are found by the file of the kernel alone, so an
 edit in another one, or a changed ``@implements`` in a user's module, would silently run the old machine code; ours are found by
-the content of what is compiled in (`fingerprints`), in files that nobody else can change (`store`).
+the content of what is compiled in (`fingerprints`), in files that no other user can change (`store`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _around(compile_for: Callable[..., Any], engine: Any) -> Callable[..., Any]:
 
 def _grow_old() -> None:
     """What is there now counts as old: the next little collection would search all of it (0.2 s)."""
-    if gc.get_freeze_count() == 0:  # else there are objects that somebody wants to stay frozen
+    if gc.get_freeze_count() == 0:  # else the program has frozen objects itself
         gc.freeze()
         gc.unfreeze()
 

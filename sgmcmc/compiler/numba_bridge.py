@@ -471,7 +471,7 @@ def _reachable(libraries: list[Any]) -> tuple[list[Any], list[Any]]:
 
 
 class _KernelLibrary(_WideLibrary):
-    """The library of a kernel: it links the parts that it needs, each once, whoever calls them."""
+    """The library of a kernel: it links the parts that it needs, each once."""
 
     _linking_libraries: list[Any]
 

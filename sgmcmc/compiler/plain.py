@@ -121,7 +121,7 @@ def keep_parts(files: Any) -> None:
 
 
 def cuda_driver() -> Any:
-    """Nobody asks a driver whose handle is not public."""
+    """The handle of the driver is not public."""
     raise RuntimeError("GPUs need the bridge to Numba's insides, which is not in use here (see docs/versions.md)")
 
 

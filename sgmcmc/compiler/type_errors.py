@@ -166,7 +166,7 @@ def _reasons(lines: list[str], row: int, innermost: int) -> list[str]:
     call, inside = _reason(lines, row), _specific(lines[:row])
     if inside == "" and innermost < row:
         inside = _reason(lines, innermost)
-    if call.startswith("No implementation of _") and inside:  # a function of Numba's own, that nobody knows
+    if call.startswith("No implementation of _") and inside:  # a function of Numba's own
         call = ""
     return list(dict.fromkeys(reason for reason in (call, inside) if reason))
 

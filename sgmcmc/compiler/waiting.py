@@ -1,4 +1,4 @@
-"""Nobody waits in silence: a compilation that takes longer than a moment is said on stderr, in one line.
+"""Waiting: a compilation that takes longer than a moment is said on stderr, in one line.
 
 Only within functions that show progress, and are asked to (`speaking`); ``progress=False`` is silent.
 """

@@ -1,7 +1,7 @@
 """Kernels of a device: kept on disk by content, launched in blocks that fill it. Imported inside functions only.
 
 A compiled kernel is stored with its PTX and machine code by Numba's own cache; the key is that of `sgmcmc.compiler.kernels`, so
-that an edit anywhere in the package, or in an implementation of somebody's own, is never answered with old code.
+that an edit anywhere in the package, or in an implementation of a user's, is never answered with old code.
 """
 
 from __future__ import annotations

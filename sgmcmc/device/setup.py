@@ -1,7 +1,7 @@
 """CUDA at hand: what Numba lacks on its CUDA target, memory, and launches.
 
 Imported only when a GPU (or its simulator) is about to be used. Open functions reach the GPU as they are: `sgmcmc.compiler`
-compiles them for whoever asks. In the simulator device memory is NumPy's, which tuples can hold.
+compiles them on request. In the simulator device memory is NumPy's, which tuples can hold.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ if not simulated:
         return (lambda x, y: y if y > x else x) if isinstance(x, types.Number) else None
 
 
-# The simulator runs one kernel at a time; on GPUs each device has a thread of its own, and nobody waits for another.
+# The simulator runs one kernel at a time; on GPUs each device has a thread of its own.
 _one_at_a_time: Any = threading.Lock() if simulated else contextlib.nullcontext()
 
 

@@ -1,7 +1,7 @@
 """Chains that start together: their states are rows of common arrays.
 
 A step of a small chain takes some ns; to make eight short arrays for each of thousands of chains, stack and cut them again took
-15 µs per chain. Here a chain is a place in its herd, and its own arrays are views, made when somebody asks for them.
+15 µs per chain. Here a chain is a place in its herd, and its own arrays are views, made when they are asked for.
 """
 
 from __future__ import annotations

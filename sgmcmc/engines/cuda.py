@@ -44,7 +44,7 @@ def takes_a_block(model: Any, kinetics: Any, dtype: Any, dim: int, rows: int, ch
     """Whether a block of threads should run each chain.
 
     Its gradient must be one that threads can share, of 32 products for each of them; where the chains are too few to fill a
-    device with a thread each, two will do. Both numbers are guesses: nobody has timed them. Not so with the powers of a
+    device with a thread each, two will do. Both numbers are guesses, never timed. Not so with the powers of a
     monomial gamma kinetics other than a = 1 and 2 in double precision: with all that a block holds, registers would spill.
     """
     each = 32 if chains >= FILLING else 2

@@ -198,7 +198,7 @@ def _(thermostat, dim):
 
 @loop
 def begin_strands(common, own, lane, lanes):
-    """The momenta a chain starts with; whoever draws them uses them first."""
+    """The momenta a chain starts with, drawn before anything else."""
     dynamics, n = common.dynamics, common.sizes.p
     size = coordinates_together(dynamics.thermostat, common.sizes.theta)
     for strand in range(lane, STRANDS, lanes):

@@ -86,11 +86,11 @@ def block_per_chain(common, state, room, chunk, key0, key1, which, numbers, out,
                 for first in range(0, look.rows.size, strip):
                     rows = look.rows[first : first + strip]
                     add_partial_sums(model, own.state.theta, rows, partial, lane, lanes)
-                    cuda.syncthreads()  # partial sums; nobody reads the errors of the last strip any more
+                    cuda.syncthreads()  # partial sums; the errors of the last strip are not read any more
                     find_errors(model, rows, partial, errors, lane, lanes)
-                    cuda.syncthreads()  # errors; nobody reads the partial sums any more
+                    cuda.syncthreads()  # errors; the partial sums are not read any more
                     add_rows(model, rows, errors, own.slope, look.before + first, lane, lanes)
-            cuda.syncthreads()  # the gradient; nobody reads θ and the rows any more
+            cuda.syncthreads()  # the gradient; θ and the rows are not read any more
             keep(measure, own, now, number, lane, lanes)
         finish_strands(common, own, phase, now, measured, lane, lanes)
         fine = advance_strands(common, own, now, before, h, measured, lane, lanes)

@@ -1,7 +1,7 @@
 """The opening of a run: a moment in which the thread that asked for it takes part.
 
 To wake a thread takes a twentieth of a millisecond, and to be woken by it another; 5000 steps of a small model take one. Chunks
-are short here, and the tasks take turns: who is held up by somebody else on the same processor leaves more of them to the others.
+are short here, and the tasks take turns: a thread that another process holds up leaves more of them to the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Opener", "open_run"]
 
 
 class Opener(Protocol):
-    """Somebody who can do a chunk of work, and says how much was done, and whether there is more."""
+    """What does a chunk of work, and returns how much was done, and whether there is more."""
 
     @property
     def steps_left(self) -> int: ...

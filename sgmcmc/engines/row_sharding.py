@@ -36,7 +36,7 @@ __all__ = [
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 MOST_PARTS = 8
-ROWS = 500  # of a part: the first few of each come from memory while nobody has anything else to do
+ROWS = 500  # of a part, at least; amortises the cache misses at its start
 LONG = 1 << 15  # numbers in a batch: 10 µs at the least, where a signal takes a tenth of one
 PATIENCE = 2000  # looks at a signal, some microseconds, before a thread lets others have its core
 APART = 8  # signals lie in cache lines of their own
@@ -49,7 +49,7 @@ class Whole(NamedTuple):
 class Parts(NamedTuple):
     """What a thread of a team knows; the arrays are those of all."""
 
-    sums: NDArray[Any]  # (2, parts, dim): those of this step, and of the one before, which somebody may still read
+    sums: NDArray[Any]  # (2, parts, dim): of this step, and of the one before, which another thread may still read
     # Of thread i, at i·APART: the step after the last whose sums it has. At the end, 1 is "give up".
     signals: NDArray[np.int64]
     me: int
@@ -168,7 +168,7 @@ def contrast(first, total, factor, half, n):
 
 @loop
 def await_others(parts, step):
-    """Give a signal, and wait for those of the others. Whether all are there; not if somebody gave up."""
+    """Give a signal, and wait for those of the others. Whether all are there; not if a thread gave up."""
     if parts.team > 1:
         give_signal(parts.signals, parts.me * APART, step + 1)
         for other in range(parts.team):
@@ -179,7 +179,7 @@ def await_others(parts, step):
 
 @loop
 def awaited(team, other, step):
-    """Wait for the signal of another thread that it is done with a step. Whether it came; not if somebody gave up."""
+    """Wait for the signal of another thread that it is done with a step. Whether it came; not if a thread gave up."""
     looks = 0
     while read_signal(team.signals, other * APART) <= step:
         if read_signal(team.signals, team.team * APART) != 0:

@@ -112,7 +112,7 @@ class Job:
         return pieces_for(self.dynamics, self.model, dim, self.dtype)
 
     def first_count(self, dim: int) -> int:
-        """Steps in a first chunk: one, as somebody else's gradient may take seconds."""
+        """Steps in a first chunk: one, as a user's gradient may take seconds."""
         return max(1, min(self._foreseen(dim), 1 << 13))
 
     def is_quick(self, dim: int) -> bool:
@@ -147,7 +147,7 @@ class Job:
         return slice(low, high) if self.recorder is None else slice(0, high - low)
 
     def record(self, chain: Chain, low: int, draws: NDArray[Any]) -> None:
-        """Pass on what a chain recorded up to its step, if somebody waits for it; `draws` may hold more than that."""
+        """Pass on what a chain recorded up to its step, if there is a recorder; `draws` may hold more than that."""
         if self.recorder is not None:
             self.recorder.take(chain, low, draws[: self.plan.recorded_before(chain.step) - low])
 
@@ -226,7 +226,7 @@ def _open(
         return
     begin = time.perf_counter()
     end = begin + OPENING * CHUNK_SECONDS
-    for task in tasks:  # where there are more than threads, a chunk is over as soon as can be: somebody else has a turn
+    for task in tasks:  # more of them than threads take turns: a chunk is over as soon as can be
         task.opens_until = begin if len(tasks) > threads > 1 else end
     steps = open_run(tasks, threads, end)
     for task in tasks:
@@ -285,7 +285,7 @@ def split(chains: list[Any], parts: int) -> list[list[Any]]:
 
 
 class Saver(Protocol):
-    """Somebody who wants to look at the chains now and then, while none of them moves."""
+    """What looks at the chains now and then, while none of them moves."""
 
     def due(self) -> bool: ...
 
@@ -297,9 +297,7 @@ class Task:
 
     growth = 64  # a chunk may be so many times as long as the one before
     is_quick = False  # whether its first chunks are short for sure
-    opens_until: float | None = (
-        None  # when a chunk should be over, be it very short, as somebody waits; None: nobody does
-    )
+    opens_until: float | None = None  # when a chunk should be over, be it very short; None: no hurry
     apart = False  # whether a chunk works on copies, and its chains stay as they are until `receive`
 
     def __init__(self, job: Job, chains: list[Chain]) -> None:
@@ -345,7 +343,7 @@ class Task:
         self.count = max(1, min(int(count * wanted / max(seconds, 1e-9)), self.growth * self.count, 1 << 20))
 
     def finish(self) -> None:
-        """Hand over to the chains what is still elsewhere; at the end, and whenever somebody wants to see them."""
+        """Hand over to the chains what is still elsewhere; at the end, and whenever they are looked at."""
 
     def newly_diverged(self) -> list[Chain]:
         found = [c for c in self.chains if c.diverged is not None and c.number not in self._reported]

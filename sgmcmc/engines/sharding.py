@@ -124,7 +124,7 @@ class Team(Group):
         return chain.stream, np.int64(chain.step), self.job.dtype(chain.before), sizes
 
     def or_give_up(self, run: Callable[[], Any]) -> Any:
-        """Nobody waits for a thread that failed."""
+        """No thread waits for one that failed."""
         try:
             return run()
         except BaseException:

@@ -209,7 +209,7 @@ def _workers() -> ProcessPoolExecutor:
 
 
 def _end_with(parent: int) -> None:
-    """Let this process end when its parent has, however that ended: a run takes minutes, and nobody would get its result."""
+    """Let this process end when its parent has, however that ended: a run takes minutes, and its result would be lost."""
     import threading
 
     def watch() -> None:

@@ -15,7 +15,7 @@ __all__ = ["Chosen", "axes_for", "chain_legend", "chosen_ones", "headline", "lab
 
 Trace = Any  # a sgmcmc.trace.Trace; that module stands above this one, which it uses
 Chosen = Sequence[int | str] | str | None
-MOST, LIMIT = 20, 100  # parameters, if nobody says which; and at all
+MOST, LIMIT = 20, 100  # parameters, by default; and at all
 
 
 def chosen_ones(trace: Trace, parameters: Chosen) -> list[int]:

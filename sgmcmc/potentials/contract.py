@@ -104,7 +104,7 @@ def _(model: Any) -> Any:
 
 @open_function(on=1, inline=True, fastmath=LOOP)
 def expect(model: Any, rows: Any) -> Any:
-    """Word of the rows that the next step will look at, so that they can be asked for from memory; nobody need listen."""
+    """Prefetch hint: the rows of the next step. Default: no operation."""
 
 
 @implements(expect)

@@ -1,7 +1,7 @@
 """Prefetching: to ask for rows that will be needed soon, while there is still work on those that are here.
 
 Rows that are chosen at random are in no cache, and a processor does not guess them. It can have a few dozen lines of memory on
-their way at once, but only if somebody names them in time.
+their way at once, but only if they are named in time.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ class Place(NamedTuple):
     executor: Executor | None
 
     def found(self) -> Path | None:
-        """The checkpoint to go on from, if there is one; what nobody wants to go on from is not written over."""
+        """The checkpoint to go on from, if there is one; a file that the run does not resume is not written over."""
         there = self.checkpoint is not None and self.checkpoint.exists()
         if there and not self.resume:
             raise FileExistsError(

@@ -20,7 +20,7 @@ def with_variance(arrays: Mapping[str, Any], sigma_p: float, temperature: float,
         return found
     center, before = np.asarray(found.pop("center")), np.asarray(found["before"])
     if center.ndim != 2 or before.shape != center.shape[:1]:
-        return dict(arrays)  # no state of ours; whoever reads it says so
+        return dict(arrays)  # no state of ours; refused when it is read
     with np.errstate(all="ignore"):
         variance = 2.0 * temperature * np.maximum(center - sigma_p, 0.0) / before[:, np.newaxis]
     found["variance"] = np.where(np.isfinite(variance) & adaptive, variance, 0.0).astype(center.dtype)

@@ -16,7 +16,7 @@ from sgmcmc.testing.suite import Section
 __all__ = ["write_documents"]
 
 _PACKAGES = ("sgmcmc", "numpy", "numba", "llvmlite", "scipy", "arviz-stats")
-MOST = 25  # rows of a topic in Markdown, which nobody folds
+MOST = 25  # rows of a topic in Markdown, which cannot be folded
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; background: #fff }
 table { border-collapse: collapse; font-size: 14px; margin: 1rem 0 }

@@ -49,7 +49,7 @@ _BATCHES = (16, 32, 64, 128, 256, 512, 1024)
 
 
 def default_space(make: Callable[..., Sampler], model: Any) -> dict[str, Any]:
-    """What is tuned if nobody says otherwise: the parameters of `make` that are known here, and the batch size."""
+    """What is tuned by default: the parameters of `make` that are known here, and the batch size."""
     try:
         names = list(inspect.signature(make).parameters)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Checks of accuracy: what was drawn beside what should have been, so that nobody is fast and wrong.
+"""Checks of accuracy: what was drawn beside what should have been, so that no fast run is wrong.
 
 A figure is right while it is off by no more than an allowance, for the known bias of a finite step and a noisy gradient, and
 four Monte Carlo errors of its own. Errors are those of the means of blocks: chains, and long stretches of a chain, of all

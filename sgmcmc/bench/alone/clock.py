@@ -90,7 +90,7 @@ def timed(
 
 
 def _is_my_turn() -> bool:
-    """Wait for the word that it is the turn of this process; at once where nobody takes turns. False: there are no more."""
+    """Wait for the word that it is the turn of this process; at once where there are no turns. False: there are no more."""
     if TURNS not in os.environ:
         return True
     print(READY, flush=True)
@@ -104,7 +104,7 @@ def peak_megabytes() -> float:
 
 def _largest_so_far() -> float:
     try:
-        import resource  # not on Windows, where nobody tells
+        import resource  # Windows does not have it
     except ImportError:
         return float("nan")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

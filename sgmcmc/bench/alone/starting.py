@@ -110,7 +110,7 @@ def distributions(name: str) -> dict[str, metadata.Distribution]:
 def megabytes(name: str) -> float:
     """Of all files that pip lists for a distribution and its dependencies; a package in development is measured where it is.
 
-    Without kernels: those were compiled later, by whoever used it there.
+    Without kernels: those were compiled later, when it was used there.
     """
     total = 0
     for key, distribution in distributions(name).items():
