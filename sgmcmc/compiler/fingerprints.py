@@ -30,14 +30,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PACKAGE = os.path.basename(ROOT)
 COMPILE_NOTHING = ("adapters", "bench", "cli", "comparison", "experiments", "plots")  # folders; a test looks
 
-SETTINGS = (
-    "OPT",
-    "BOUNDSCHECK",
-    "DEBUGINFO_DEFAULT",
-    "LOOP_VECTORIZE",
-    "SLP_VECTORIZE",
-    "USING_SVML",
-)  # of numba.config
+# Of numba.config.
+SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML")
 
 
 def key_of(function: Callable[..., Any], arguments: Any, target: tuple[Any, ...]) -> str:

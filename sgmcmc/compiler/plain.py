@@ -84,10 +84,8 @@ class _Kernel:
     @property
     def stats(self) -> pytypes.SimpleNamespace:
         found = [form.stats for form in self._forms.values()]
-        hits, misses = (Counter[Any]() for _ in range(2))
-        for each in found:
-            hits.update(each.cache_hits)
-            misses.update(each.cache_misses)
+        hits: Counter[Any] = sum((each.cache_hits for each in found), Counter())
+        misses: Counter[Any] = sum((each.cache_misses for each in found), Counter())
         return pytypes.SimpleNamespace(cache_hits=hits, cache_misses=misses)
 
     def inspect_llvm(self) -> dict[Any, str]:

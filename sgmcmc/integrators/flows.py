@@ -3,7 +3,7 @@
     G  gradient kick          dp = −∇U dt                      kick
     N  momentum noise         dp = √(2 D) dW                   (fused with the kick, or in O)
     B  friction flow          dp = −f K'(p) dt                 rub
-    R  resampling             p from exp(−K/T)                 refresh
+    R  resampling             p from exp(−K/T)                 resampling.refresh
     O  friction and noise     dp = −f K'(p) dt + √(2 D) dW     thermalise
     A  drift                  dθ = K'(p) dt,  dξ = γ (K'² − T K'') dt     drift
     X  thermostat noise       thermostats.relax

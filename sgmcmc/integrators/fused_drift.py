@@ -1,7 +1,5 @@
 """A(τ/2) O(τ) A(τ/2) in one loop, coordinate by coordinate."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import numpy as np
@@ -12,6 +10,8 @@ from sgmcmc.kinetics import velocity_and_excess
 from sgmcmc.thermostats import FixedFriction, PerCoordinate
 
 __all__ = ["swing"]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 
 @open_function(on=2, fastmath=LOOP, apart=True)

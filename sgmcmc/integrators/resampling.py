@@ -1,7 +1,5 @@
 """Fresh momenta, and fresh momenta at the steps that have them."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import numpy as np
@@ -17,6 +15,8 @@ from sgmcmc.thermostats import (
 )
 
 __all__ = ["refresh", "resample_momentum"]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 
 @open_function(inline=False, fastmath=LOOP, apart=True)

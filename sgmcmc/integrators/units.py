@@ -1,7 +1,5 @@
 """Units: a length for each coordinate, learnt while a chain warms up."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -14,6 +12,8 @@ from sgmcmc.thermostats import (
 )
 
 __all__ = ["Units", "at", "learn_variance", "part"]
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 
 class Units(NamedTuple):
