@@ -1,6 +1,6 @@
 """No right sampler fails: `sgmcmc.testing.check` of forty of them over fresh seeds, with a checkpoint.
 
-    python validation/right_samplers.py [--seeds 20] [--checkpoint right.json]
+    python validation/right_samplers.py [--seeds 20] [--first 1] [--checkpoint right.json]
 
 Presets, exponents a, thermostats per coordinate and per chain, temperatures, masses, schedules, integrators, frictions from 0.1
 to 50 and γ from 0.1 to 30; an interrupted run goes on where it ended.
@@ -62,11 +62,12 @@ def grid() -> dict[str, sg.Sampler]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=1, help="the first seed: two processes take ten each")
     parser.add_argument("--checkpoint", type=Path, default=Path("right_samplers.json"))
     options = parser.parse_args()
     done = json.loads(options.checkpoint.read_text()) if options.checkpoint.exists() else {}
     warnings.simplefilter("ignore")
-    for seed in range(1, options.seeds + 1):
+    for seed in range(options.first, options.first + options.seeds):
         for name, sampler in grid().items():
             key = f"{name}; seed {seed}"
             if key in done:

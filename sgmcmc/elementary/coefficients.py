@@ -55,6 +55,7 @@ class _Constants(NamedTuple):
     largest: Any  # exponents: e^x is finite up to here
     smallest: Any  # and 0 from here down
     steep: Any  # x^±steep is 0, 1 or inf, for every x
+    zero: Any
     one: Any
     inf: Any
     nan: Any
@@ -64,14 +65,14 @@ _DOUBLE = _Constants._make(
     np.float64(c)
     for c in (
         *(0.6931471805592082, 7.3710025651682e-13, 0.6666666567325592, 9.934107462565104e-09),
-        *(6.283185307179586, 2.4492935982947064e-16, 709.782712893384, -745.2, 1e25, 1.0, math.inf, math.nan),
+        *(6.283185307179586, 2.4492935982947064e-16, 709.782712893384, -745.2, 1e25, 0.0, 1.0, math.inf, math.nan),
     )
 )
 _SINGLE = _Constants._make(
     np.float32(c)
     for c in (
         *(0.693145751953125, 1.4286197256296873e-06, 0.66650390625, 1.6276042151730508e-04),
-        *(6.2831854820251465, -1.748455600074497e-07, 88.72283172607422, -104.0, 1e12, 1.0, math.inf, math.nan),
+        *(6.2831854820251465, -1.748455600074497e-07, 88.72283172607422, -104.0, 1e12, 0.0, 1.0, math.inf, math.nan),
     )
 )
 

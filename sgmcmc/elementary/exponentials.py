@@ -30,7 +30,7 @@ def exp_of_sum(x: Any, rest: Any) -> Any:
 def exp(x: Any) -> Any:
     """e^x; 0 at -inf, inf above the logarithm of the largest float."""
     c = constants(x)
-    y = exp_of_sum(_between(c.smallest, x, c.largest), c.one - c.one)
+    y = exp_of_sum(_between(c.smallest, x, c.largest), c.zero)
     return c.inf if x > c.largest else y
 
 
@@ -45,7 +45,7 @@ def _between(low: Any, x: Any, high: Any) -> Any:
 def expm1(x: Any) -> Any:
     """e^x - 1, to full relative accuracy near 0."""
     c = constants(x)
-    k, r = _reduced(_between(-40.0 * c.one, x, c.largest), c.one - c.one)
+    k, r = _reduced(_between(-40.0 * c.one, x, c.largest), c.zero)
     half = two_to(k - 1.0)  # 2^k may be too large
     y = 2.0 * (half * (r + r * r * exp_tail(r)) + (half - 0.5))  # 2^k (e^r - 1) + (2^k - 1)
     return c.inf if x > c.largest else y
@@ -55,7 +55,7 @@ def expm1(x: Any) -> Any:
 def exp_of_ordinary(x: Any) -> Any:
     """e^x where it is a normal number (|x| < 86 in single precision, 707 in double), with nothing said of any other."""
     c = constants(x)
-    k, r = _reduced(x, c.one - c.one)
+    k, r = _reduced(x, c.zero)
     power = two_to(k)
     return power + power * (r + r * r * exp_tail(r))
 
@@ -64,7 +64,7 @@ def exp_of_ordinary(x: Any) -> Any:
 def expm1_of_ordinary(x: Any) -> Any:
     """e^x - 1 where e^x is a normal number, with nothing said of any other x."""
     c = constants(x)
-    k, r = _reduced(x, c.one - c.one)
+    k, r = _reduced(x, c.zero)
     power = two_to(k)
     return power * (r + r * r * exp_tail(r)) + (power - 1.0)
 
@@ -77,7 +77,7 @@ def expm1_of_ordinary(x: Any) -> Any:
 def _(x: Any) -> Any:
     c = constants(x)
     inside = c.one * ((x if x < c.largest else c.largest) if x > c.smallest else c.smallest)
-    y = exp_of_sum(inside, c.one - c.one)
+    y = exp_of_sum(inside, c.zero)
     return (y if x <= c.largest else c.inf) if x == x else x
 
 
@@ -85,7 +85,7 @@ def _(x: Any) -> Any:
 def _(x: Any) -> Any:
     c = constants(x)
     inside = c.one * ((x if x < c.largest else c.largest) if x > -40.0 else -40.0)
-    k, r = _reduced(inside, c.one - c.one)
+    k, r = _reduced(inside, c.zero)
     half = two_to(k - 1.0)  # 2^k may be too large
     y = 2.0 * (half * (r + r * r * exp_tail(r)) + (half - 0.5))  # 2^k (e^r - 1) + (2^k - 1)
     return (y if x <= c.largest else c.inf) if x == x else x

@@ -54,7 +54,7 @@ def log1p_of_ordinary(x: Any) -> Any:
     x_part = u - 1.0
     lost = (x - x_part) + (1.0 - (u - x_part))  # u + lost = 1 + x exactly
     m, k = split_power(u if u == u else c.one)  # NaN comes back with what was lost
-    scale = two_to(-k) if k < 60.0 else c.one - c.one  # beyond, nothing that was lost can matter
+    scale = two_to(-k) if k < 60.0 else c.zero  # beyond, nothing that was lost can matter
     return _log_of_parts(k, (m - 1.0) + lost * scale)
 
 
@@ -102,6 +102,6 @@ def _(x: Any) -> Any:
     x_part = u - 1.0
     lost = (inside - x_part) + (1.0 - (u - x_part))  # u + lost = 1 + x exactly
     m, k = split_power(u)
-    scale = two_to(-k) if k < 60.0 else c.one - c.one  # beyond, nothing that was lost can matter
+    scale = two_to(-k) if k < 60.0 else c.zero  # beyond, nothing that was lost can matter
     y = _log_of_parts(k, (m - 1.0) + lost * scale)
     return (y if x < c.inf else x) if x > -1.0 else (-c.inf if x == -1.0 else c.nan)

@@ -53,8 +53,8 @@ def power(x: Any, y: Any) -> Any:
     product, rest = y_high * high, (y_in - y_high) * high + y_in * low
     exponent = product + rest
     inside = (exponent < c.largest) & (exponent > c.smallest)
-    value = exp_of_sum(product if inside else c.one - c.one, rest if inside else c.one - c.one)
-    over, under = c.inf, c.one - c.one
+    value = exp_of_sum(product if inside else c.zero, rest if inside else c.zero)
+    over, under = c.inf, c.zero
     value = value if inside else (over if exponent > 0.0 else under)
     at_end = c.one if y == 0.0 else (over if (y > 0.0) == (x > 0.0) else under)
     value = value if ordinary else (at_end if (x == 0.0) | (x > 0.0) else c.nan)

@@ -34,10 +34,10 @@ def sigmoid(x: Any) -> Any:
 def softplus(x: Any) -> Any:
     """log(1 + e^x)."""
     c = constants(x)
-    return (x if x > 0.0 else c.one - c.one) + log1p_of_ordinary(exp(-abs(x)))
+    return (x if x > 0.0 else c.zero) + log1p_of_ordinary(exp(-abs(x)))
 
 
 @implements(softplus, device=True)
 def _(x: Any) -> Any:
     c = constants(x)
-    return (x if x > 0.0 else c.one - c.one) + log1p(exp(-abs(x)))
+    return (x if x > 0.0 else c.zero) + log1p(exp(-abs(x)))

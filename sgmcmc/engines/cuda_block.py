@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sgmcmc.compiler.open_functions import LOOP, implements, leaf, loop, open_function
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 from sgmcmc.device.step import advance_stretch, stretch
 from sgmcmc.engines.cuda_loop import compensated, disturb, rows_column
 from sgmcmc.engines.cuda_measure import compare_strand, learn_strand
@@ -210,7 +210,7 @@ def begin_strands(common, own, lane, lanes):
 @loop
 def work_of(theta, origin, gradient):
     """(θ − origin)·∇U of a few coordinates."""
-    total = theta[0] - theta[0]
+    total = zero(theta[0])
     for i in range(theta.size):
         total += (theta[i] - origin[i]) * gradient[i]
     return total
@@ -225,7 +225,7 @@ def finish_strands(common, own, phase, now, measured, lane, lanes):
     dim, gradient = common.sizes.theta, common.gradient
     size = coordinates_together(common.dynamics.thermostat, dim)
     for strand in range(lane, STRANDS, lanes):
-        work = gradient.weight - gradient.weight
+        work = zero(gradient.weight)
         for low in range(strand * size, dim, STRANDS * size):
             high = min(low + size, dim)
             theta, slope, origin = own.state.theta[low:high], own.slope[low:high], own.origin[low:high]
@@ -248,7 +248,7 @@ def advance_strands(common, own, now, before, h, measured, lane, lanes):
     dim, dynamics, fine = common.sizes.theta, common.dynamics, True
     size = coordinates_together(dynamics.thermostat, dim)
     for strand in range(lane, STRANDS, lanes):
-        virial = h - h
+        virial = zero(h)
         for low in range(strand * size, dim, STRANDS * size):
             part = stretch(own.state, common.sizes, low, min(low + size, dim))
             virial += advance_stretch(dynamics, part, own.slope, own.noise, own.stream, now, before, h, low)

@@ -9,6 +9,7 @@ import numpy as np
 
 from sgmcmc.compiler.kernels import kernel
 from sgmcmc.compiler.open_functions import loop
+from sgmcmc.compiler.precision import zero
 from sgmcmc.engines.vectors import copy, is_finite
 from sgmcmc.engines.watch import MEASURED, ORIGIN
 from sgmcmc.integrators import Noise
@@ -168,7 +169,7 @@ def run_steps(
         if phase >= MEASURED:
             gather_virial(room.virial, room.sums[0])
         before = h
-        if not is_finite(state) and bury(state, room, lanes.live, t, h - h):
+        if not is_finite(state) and bury(state, room, lanes.live, t, zero(h)):
             break
         if recorded < kept.size and kept[recorded] == now:
             record(theta, places, first + recorded, out)

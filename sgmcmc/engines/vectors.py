@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sgmcmc.compiler.open_functions import loop
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 
 __all__ = ["copy", "is_finite", "nothing_if_finite", "sum_of_work", "work"]
 
@@ -20,7 +20,7 @@ def copy(source, target):
 @loop(inline=True)
 def sum_of_work(theta, origin, gradient):
     """(θ − origin)·∇U."""
-    total = theta[0] - theta[0]
+    total = zero(theta[0])
     for i in range(theta.size):
         total += (theta[i] - origin[i]) * gradient[i]
     return total

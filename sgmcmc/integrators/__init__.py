@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import sgmcmc.thermostats as thermostats
 from sgmcmc.compiler.open_functions import LOOP, implements, leaf, loop, open_function
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 from sgmcmc.integrators.flows import (
     begin_diffusion,
     compensate,
@@ -181,7 +181,7 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
         after_flow(scale, dynamics, state, noise, moment)
         return virial
     rub(kinetics, thermostat, sigma_p, p, xi, 0.5 * h, noise.p)  # the kick has used the normals up
-    virial = h - h
+    virial = zero(h)
     if not (learning or resampling):
         virial = drift_compensated(thermostat, kinetics, scale, dynamics.sigma_theta, temperature, state, h)
     for half in range(2 if learning or resampling else 0):  # both need the middle of A: half of it before, half after
@@ -191,7 +191,7 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
             )
         if half == 1 and resampling:
             refresh(kinetics, dynamics.noise, thermostat, temperature, p, state.loss, stream, moment)
-        count_drift(thermostat, h - h, like(h, 1))
+        count_drift(thermostat, zero(h), like(h, 1))
         virial = drift(thermostat, kinetics, scale, temperature, theta, p, xi, 0.5 * h)
     if (learning or resampling) and dynamics.sigma_theta > 0.0:
         compensate(kinetics, thermostat, scale, dynamics.sigma_theta, temperature, state, h)
@@ -205,11 +205,11 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     thermostat, sigma_p, temperature = dynamics.thermostat, dynamics.sigma_p, dynamics.temperature
     theta, p, xi, h = state.theta, state.p, state.xi, moment.h
     diffusion, center = injected(dynamics), center_now(dynamics, moment)
-    flow = h - h if is_exact(kinetics) else 0.5 * h  # the friction flow on either side of the noise within O
-    before_flow(scale, dynamics, state, gradient, noise, moment, h - h)
+    flow = zero(h) if is_exact(kinetics) else 0.5 * h  # the friction flow on either side of the noise within O
+    before_flow(scale, dynamics, state, gradient, noise, moment, zero(h))
     learning = thermostats.is_learning(dynamics.noise, thermostat, moment.step)
     resampling = is_turn(dynamics.resample_momentum, moment.step)
-    virial = h - h
+    virial = zero(h)
     if not (learning or resampling):
         virial = swing(thermostat, scale, kinetics, sigma_p, temperature, state, noise.p, h, diffusion)
     for half in range(2 if learning or resampling else 0):
@@ -220,13 +220,13 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
                 thermalise(kinetics, thermostat, sigma_p, p, xi, noise.p, h, diffusion)
         if learning and half == 1:  # after O and, below, before it: the mean of the two is the middle
             thermostats.learn(
-                dynamics.noise, thermostat, kinetics, temperature, diffusion, center, state, flow, h - h, moment
+                dynamics.noise, thermostat, kinetics, temperature, diffusion, center, state, flow, zero(h), moment
             )
         count_drift(thermostat, like(h, half), like(h, 0.5))
         virial += 0.5 * drift(thermostat, kinetics, scale, temperature, theta, p, xi, 0.5 * h)
         if learning and half == 0:
             thermostats.learn(
-                dynamics.noise, thermostat, kinetics, temperature, diffusion, center, state, h - h, flow, moment
+                dynamics.noise, thermostat, kinetics, temperature, diffusion, center, state, zero(h), flow, moment
             )
     if dynamics.sigma_theta > 0.0:
         compensate(kinetics, thermostat, scale, dynamics.sigma_theta, temperature, state, h)
@@ -240,7 +240,7 @@ def overdamped_step(scale, dynamics, state, gradient, noise, moment):
     w = 0.5 * (moment.before + moment.h)
     end_diffusion(scale, dynamics.sigma_theta, state.theta, state.pending, gradient, w)
     after_flow(scale, dynamics, state, noise, moment)
-    return w - w
+    return zero(w)
 
 
 @implements(advance, SymmetricSplitting, Overdamped)
@@ -260,7 +260,7 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     for i in range(state.theta.size):
         s = at(scale, i)
         state.theta[i] += s * (amplitude * noise.theta[i] - h * dynamics.sigma_theta * s * gradient[i])
-    return h - h
+    return zero(h)
 
 
 @implements(advance, Euler)
@@ -272,9 +272,9 @@ def _(integrator, kinetics, scale, dynamics, state, gradient, noise, stream, mom
     if thermostats.is_learning(dynamics.noise, thermostat, moment.step):
         center = center_now(dynamics, moment)
         thermostats.learn(
-            dynamics.noise, thermostat, kinetics, temperature, diffusion, center, state, h - h, h - h, moment
+            dynamics.noise, thermostat, kinetics, temperature, diffusion, center, state, zero(h), zero(h), moment
         )
-    virial, heat = h - h, h - h
+    virial, heat = zero(h), zero(h)
     for i in range(p.size):
         s = at(scale, i)
         g = s * gradient[i]

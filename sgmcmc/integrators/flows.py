@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 
 from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 from sgmcmc.elementary import expm1
 from sgmcmc.integrators.units import at
 from sgmcmc.kinetics import (
@@ -175,7 +175,7 @@ def _(thermostat, kept, share):
 
 @implements(drift, FixedFriction)
 def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
-    virial = tau - tau
+    virial = zero(tau)
     for i in range(p.size):
         v, _excess = velocity_and_excess(kinetics, p[i], temperature)
         theta[i] += tau * at(scale, i) * v
@@ -185,7 +185,7 @@ def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
 
 @implements(drift, PerCoordinate)
 def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
-    virial = tau - tau
+    virial = zero(tau)
     rate = tau * thermostat.gamma
     for i in range(p.size):
         v, excess = velocity_and_excess(kinetics, p[i], temperature)
@@ -197,7 +197,7 @@ def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
 
 @implements(drift, PerChain)
 def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
-    virial, heat = tau - tau, tau - tau
+    virial, heat = zero(tau), zero(tau)
     for i in range(p.size):
         v, excess = velocity_and_excess(kinetics, p[i], temperature)
         theta[i] += tau * at(scale, i) * v
@@ -223,7 +223,7 @@ def _(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
 @implements(drift_compensated, PerCoordinate)
 def _(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
     theta, p, xi = state.theta, state.p, state.xi
-    virial, rate, per_variance = tau - tau, tau * thermostat.gamma, crosstalk_rate(sigma_theta, temperature, tau)
+    virial, rate, per_variance = zero(tau), tau * thermostat.gamma, crosstalk_rate(sigma_theta, temperature, tau)
     for i in range(p.size):
         v, excess = velocity_and_excess(kinetics, p[i], temperature)
         c = crosstalk(thermostat, per_variance, state.variance, i)

@@ -9,7 +9,7 @@ it that depends on neighbours: a chain has the same bits alone and in a pack, an
 from __future__ import annotations
 
 from sgmcmc.compiler.open_functions import LOOP, implements, leaf, open_function
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 from sgmcmc.integrators.units import at
 from sgmcmc.kinetics import LinearMonomial, end_of_flow, second_flow, sinh_flow, velocity_after_flow
 from sgmcmc.thermostats import (
@@ -58,7 +58,7 @@ def glide(thermostat, kinetics, scale, dynamics, state, moment, learning, diffus
 
 @implements(glide)
 def _(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion, center, sinh, rest):
-    return moment.h - moment.h
+    return zero(moment.h)
 
 
 # What is written into loops may be reordered, for the sake of their sums, and in one kernel otherwise than in another. So all
@@ -81,7 +81,7 @@ def glided(thermostat, kinetics, dynamics, scale, h, theta, p, xi, c, sinh):
 @implements(glide, PerCoordinate, LinearMonomial)
 def _(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion, center, sinh, rest):
     theta, p, xi, h = state.theta, state.p, state.xi, moment.h
-    virial = h - h
+    virial = zero(h)
     for i in range(p.size):
         sinh[i] = sinh_flow(kinetics, p[i], 0.5 * h * xi[i])
     if learning:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sgmcmc.compiler.open_functions import LOOP, implements, open_function
+from sgmcmc.compiler.precision import zero
 from sgmcmc.integrators.flows import drift, thermalise, thermalised
 from sgmcmc.kinetics import velocity_and_excess
 from sgmcmc.thermostats import FixedFriction, PerCoordinate
@@ -32,7 +33,7 @@ def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, di
 @implements(swing, FixedFriction, np.floating)
 def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, diffusion):
     theta, p = state.theta, state.p
-    virial, variance = tau - tau, 2.0 * diffusion * tau
+    virial, variance = zero(tau), 2.0 * diffusion * tau
     for i in range(p.size):
         v, _excess = velocity_and_excess(kinetics, p[i], temperature)
         q = thermalised(kinetics, p[i], tau * sigma_p, normals[i], variance)
@@ -46,7 +47,7 @@ def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, di
 @implements(swing, PerCoordinate, np.floating)
 def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, diffusion):
     theta, p, xi = state.theta, state.p, state.xi
-    virial, variance, rate = tau - tau, 2.0 * diffusion * tau, 0.5 * tau * thermostat.gamma
+    virial, variance, rate = zero(tau), 2.0 * diffusion * tau, 0.5 * tau * thermostat.gamma
     for i in range(p.size):
         v, excess = velocity_and_excess(kinetics, p[i], temperature)
         f = xi[i] + rate * excess

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.compiler.open_functions import implements
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, SymmetricSplitting
 from sgmcmc.integrators.flows import count_drift, drift, drift_compensated, thermalised
 from sgmcmc.integrators.fused import glide, glided, learn_from_sinh
@@ -117,7 +117,7 @@ def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
         v, _excess = velocity_and_excess(kinetics, p[i], temperature)
         theta[i] += tau * at(scale, i) * v
         virial[i] = kept * virial[i] + share * (p[i] * v)
-    return tau - tau
+    return zero(tau)
 
 
 @implements(drift, PackedPerCoordinate)
@@ -128,14 +128,14 @@ def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
         theta[i] += tau * at(scale, i) * v
         xi[i] += rate * excess
         virial[i] = kept * virial[i] + share * (p[i] * v)
-    return tau - tau
+    return zero(tau)
 
 
 @implements(drift_compensated, PackedFriction)
 def _(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
-    count_drift(thermostat, tau - tau, like(tau, 1))
+    count_drift(thermostat, zero(tau), like(tau, 1))
     drift(thermostat, kinetics, scale, temperature, state.theta, state.p, state.xi, tau)
-    return tau - tau
+    return zero(tau)
 
 
 @implements(drift_compensated, PackedPerCoordinate)
@@ -152,7 +152,7 @@ def _(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
         theta[i] += tau * at(scale, i) * (1.0 - 2.0 * c) * v
         xi[i] += rate * excess
         virial[i] = p[i] * v
-    return tau - tau
+    return zero(tau)
 
 
 @implements(glide, PackedPerCoordinate, LinearMonomial)
@@ -172,7 +172,7 @@ def _(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion,
         )
     for i in range(p.size):
         p[i] = end_of_flow(kinetics, p[i], sinh[i], rest[i])
-    return h - h
+    return zero(h)
 
 
 @implements(swing, PackedFriction)
@@ -185,7 +185,7 @@ def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, di
         virial[i] = 0.5 * (p[i] * v + q * w)
         theta[i] += 0.5 * tau * at(scale, i) * (v + w)
         p[i] = q
-    return tau - tau
+    return zero(tau)
 
 
 @implements(swing, PackedPerCoordinate)
@@ -201,4 +201,4 @@ def _(thermostat, scale, kinetics, sigma_p, temperature, state, normals, tau, di
         theta[i] += 0.5 * tau * at(scale, i) * (v + w)
         p[i] = q
         xi[i] = f + rate * more
-    return tau - tau
+    return zero(tau)

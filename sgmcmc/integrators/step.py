@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sgmcmc.compiler.kernels import kernel
 from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 from sgmcmc.integrators import Dynamics, Moment, Noise, State, advance, is_turn
 from sgmcmc.integrators.preconditioning import Frame, NoiseInFrame, add_product, in_frame, turn
 from sgmcmc.integrators.resampling import resample_momentum
@@ -156,7 +156,7 @@ def fetch_block(state, gradient, low, high):
 @loop
 def update_blocks(dynamics, state, gradient, noise, stream, step, before, h, first, end):
     """The coordinates first … end − 1 of a step, block by block; `first` is a multiple of the block. Gives back Σ p K'(p)."""
-    virial, width = h - h, noise.theta.shape[1]
+    virial, width = zero(h), noise.theta.shape[1]
     for low in range(first, end, width):
         high = min(low + width, end)
         fetch_block(state, gradient, high, min(high + width, end))

@@ -9,6 +9,7 @@ import numpy as np
 
 from sgmcmc import checks
 from sgmcmc.compiler.open_functions import implements
+from sgmcmc.compiler.precision import zero
 from sgmcmc.elementary import exp
 from sgmcmc.kinetics.functions import (
     curvature,
@@ -51,7 +52,7 @@ class Overdamped(NamedTuple):
 
 @implements(draw, Overdamped)
 def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> Any:
-    return temperature - temperature  # there is no momentum to draw
+    return zero(temperature)  # there is no momentum to draw
 
 
 @implements(energy, Gaussian)

@@ -87,11 +87,11 @@ def _gamma_attempt(shape: Any, n: Any, u: Any) -> Any:
     boosted = shape < 1.0
     d = (shape + 1.0 if boosted else shape) - like(shape, 1.0 / 3.0)
     root = 1.0 + n / np.sqrt(9.0 * d)
-    inside = root if root > 0.0 else root - root + 1.0
+    inside = root if root > 0.0 else like(root, 1)
     v = inside * inside * inside
     log_accept = 0.5 * n * n + d * (1.0 - v + log(v))
-    value = d * v * (power(u, 1.0 / shape) if boosted else shape - shape + 1.0)
-    return value, (log_accept if root > 0.0 else root - root - 1e30)
+    value = d * v * (power(u, 1.0 / shape) if boosted else like(shape, 1))
+    return value, (log_accept if root > 0.0 else like(root, -1e30))
 
 
 @leaf

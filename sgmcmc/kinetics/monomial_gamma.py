@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from sgmcmc import checks
 from sgmcmc.compiler.open_functions import implements, leaf, open_function
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 from sgmcmc.elementary import exp, expm1, log, log_of_ordinary, tanh
 from sgmcmc.kinetics.functions import curvature, energy, inverse_mass, velocity, velocity_and_excess
 from sgmcmc.kinetics.gaussian import LARGEST
@@ -91,7 +91,7 @@ def _size_and_log(p: Any) -> Any:
 def _radius(kinetics: Any, p: Any, log_size: Any) -> Any:
     """s = |p|^{1/a}/m."""
     s = exp(log_size * (1.0 / kinetics.a) - log(kinetics.mass))
-    return s if p != 0.0 else s - s
+    return s if p != 0.0 else zero(s)
 
 
 @leaf

@@ -9,7 +9,7 @@ import numpy as np
 
 from sgmcmc import checks
 from sgmcmc.compiler.open_functions import implements, leaf
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 from sgmcmc.elementary import exp, log
 from sgmcmc.kinetics.functions import (
     acceptance,
@@ -106,7 +106,7 @@ def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> An
     beta = momentum * kinetics.speed / temperature
     u0 = _tangent(beta)
     g0 = np.sqrt(1.0 + u0 * u0)
-    u = beta - beta
+    u = zero(beta)
     for attempt in range(ATTEMPTS):
         w0, w1, w2, w3 = words(stream, step, index, MOMENTUM, 2 * attempt)
         side, _w1, _w2, _w3 = words(stream, step, index, MOMENTUM, 2 * attempt + 1)

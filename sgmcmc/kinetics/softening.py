@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sgmcmc.compiler.open_functions import implements, leaf
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 from sgmcmc.elementary import expm1, log, power
 
 __all__ = ["softened"]
@@ -31,7 +31,7 @@ TERMS = 28  # ¼^28 is 1e-17
 def _base_integral(f: Any, t: Any) -> Any:
     """c I_f for 0 <= f < 2 and t >= 1/2."""
     end = (1.0 - t) / (1.0 + t)  # Z
-    total = t - t
+    total = zero(t)
     for i in range(len(NODES)):
         z = like(t, NODES[i]) * end
         total -= like(t, WEIGHTS[i]) * expm1(f * log((1.0 - z) / (1.0 + z)))
@@ -54,7 +54,7 @@ def _integral(r: Any, t: Any) -> Any:
 @leaf
 def _series(r: Any, t: Any) -> Any:
     """Σ_k t^{r+1+2k}/(r+1+2k) for t <= 1/2."""
-    total, k, t_k = t - t, r + 1.0, power(t, r + 1.0)
+    total, k, t_k = zero(t), r + 1.0, power(t, r + 1.0)
     for _ in range(TERMS):
         total += t_k / k
         k, t_k = k + 2.0, t_k * t * t
@@ -65,9 +65,9 @@ def _series(r: Any, t: Any) -> Any:
 def softened(r: Any, c: Any, s: Any, t: Any) -> Any:
     """s + ∫_s^∞ (1 − tanh^r(cu/2)) du, given t = tanh(cs/2)."""
     far = t >= 0.5
-    upper, lower = (t if far else t - t + 0.5), (t - t + 0.5 if far else t)
+    upper, lower = (t if far else like(t, 0.5)), (like(t, 0.5) if far else t)
     start = s if far else LOG_3 / c  # where tanh(cs/2) = 1/2
-    value = start + _integral(r, upper) / c - 2.0 * (_series(r, lower - lower + 0.5) - _series(r, lower)) / c
+    value = start + _integral(r, upper) / c - 2.0 * (_series(r, like(lower, 0.5)) - _series(r, lower)) / c
     return (value if r > 0.0 else s) if s == s else s  # NaN stays visible
 
 
@@ -80,7 +80,7 @@ def softened(r: Any, c: Any, s: Any, t: Any) -> Any:
 
 @implements(_series, device=True)
 def _(r: Any, t: Any) -> Any:
-    total, k, t_k = t - t, (t - t) + (r + 1.0), power(t, r + 1.0)
+    total, k, t_k = zero(t), like(t, r + 1.0), power(t, r + 1.0)
     for _ in range(TERMS):
         total += t_k / k
         k, t_k = k + 2.0, t_k * t * t

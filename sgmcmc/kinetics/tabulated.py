@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sgmcmc import checks
 from sgmcmc.compiler.open_functions import implements
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 from sgmcmc.elementary import log
 from sgmcmc.kinetics.functions import (
     curvature,
@@ -90,7 +90,7 @@ def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> An
     place = -log(unit(w0, w1, kinetics.density)) * kinetics.density
     i = min(int(place), size.size - 2)
     u = place - like(kinetics.density, i)
-    beyond = u - 1.0 if u > 1.0 else u - u
+    beyond = u - 1.0 if u > 1.0 else zero(u)
     u = u - beyond
     v = 1.0 - u
     # Hermite's basis: (1 + 2u)v², u²(3 − 2u), uv², −u²v

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sgmcmc.compiler.kernels import kernel
+from sgmcmc.compiler.precision import zero
 from sgmcmc.elementary import exp
 from sgmcmc.rng import USER, Stream, words
 
@@ -22,7 +23,7 @@ def softmax(theta, phi):
         top = theta[k, 0]
         for w in range(theta.shape[1]):
             top = max(top, theta[k, w])
-        total = top - top
+        total = zero(top)
         for w in range(theta.shape[1]):
             phi[k, w] = exp(theta[k, w] - top)
             total += phi[k, w]

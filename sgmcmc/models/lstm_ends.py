@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sgmcmc.compiler.kernels import kernel
 from sgmcmc.compiler.open_functions import loop
+from sgmcmc.compiler.precision import zero
 from sgmcmc.elementary import exp, log, sigmoid, softplus
 
 __all__ = [
@@ -104,7 +105,7 @@ def column_sums(rows, out):
 @loop(apart=True)
 def bernoulli_row(z, bias, y, slopes_too):
     """−log p of one frame, Σ softplus(z) − y z; with `slopes_too` z becomes σ(z) − y."""
-    total = z[0] - z[0]
+    total = zero(z[0])
     for j in range(z.size):
         total += softplus(z[j] + bias[j]) - y[j] * (z[j] + bias[j])
     if slopes_too:
@@ -164,7 +165,7 @@ def shift(z, bias, lanes):
 def softmax_row(z, bias, y, lanes, slopes_too):
     """−log p of word y under softmax(z + bias); with `slopes_too` z becomes the probabilities less 1 at y."""
     largest = shift(z, bias, lanes)
-    own, total = z[y], largest - largest
+    own, total = z[y], zero(largest)
     for j in range(z.size):
         e = exp(z[j] - largest)
         z[j] = e

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.checks import integer
 from sgmcmc.compiler.open_functions import implements, loop
+from sgmcmc.compiler.precision import zero
 from sgmcmc.elementary import exp, log
 from sgmcmc.models.design import Columns, Named, coefficient_names, design, draws_of, responses
 from sgmcmc.parameters import Parameters
@@ -191,7 +192,7 @@ def _(model: Any, i: Any, z: Any) -> None:
     largest = z[0]
     for k in range(1, model.classes):
         largest = max(largest, z[k])
-    total = largest - largest
+    total = zero(largest)
     for k in range(model.classes):
         z[k] = exp(z[k] - largest)
         total += z[k]

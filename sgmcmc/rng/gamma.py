@@ -51,5 +51,5 @@ def log_gamma_attempt(shape: Any, stream: Any, step: Any, index: Any, purpose: A
     u = unit(w2, w3, shape)
     # log u' < x²/2 + d - d v + d log v with v = (1 + y)³; the right side is -inf or NaN for y <= -1
     accepted = log(uniform(w0, w1, shape)) < 0.5 * x * x + d * (3.0 * (log_v - y) - y * y * (3.0 + y))
-    value = log(d) + 3.0 * log_v + (log(u) / shape if (shape > 0.0) & (shape < 1.0) else c.one - c.one)
+    value = log(d) + 3.0 * log_v + (log(u) / shape if (shape > 0.0) & (shape < 1.0) else c.zero)
     return value if accepted else c.nan

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 
 from sgmcmc.compiler.open_functions import LOOP, implements, leaf, open_function
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 from sgmcmc.elementary import exp_of_ordinary, expm1_of_ordinary, log1p_of_ordinary, tanh
 from sgmcmc.kinetics import LinearMonomial, energy, friction_flow, velocity_and_excess
 from sgmcmc.thermostats.gradient_noise import LEARN_EVERY, InferredNoise, is_learning_step, learning_gain
@@ -203,7 +203,7 @@ def _(noise, thermostat, kinetics, temperature, diffusion, center, state, back, 
 
 @implements(learn, InferredNoise, PerChain)
 def _(noise, thermostat, kinetics, temperature, diffusion, center, state, back, ahead, moment):
-    powers, bends = moment.h - moment.h, moment.h - moment.h
+    powers, bends = zero(moment.h), zero(moment.h)
     friction, before = at_center(center, state.variance[0]), mean_bend(state, 0, moment.h)
     for i in range(state.p.size):
         power, bend = power_and_bend(kinetics, state.p[i], state.xi[0], friction, before, temperature, back, ahead)

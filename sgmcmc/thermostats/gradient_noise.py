@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sgmcmc.compiler.open_functions import LOOP, implements, leaf, open_function
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 from sgmcmc.thermostats.nose_hoover import PerChain, PerCoordinate
 
 __all__ = [
@@ -107,7 +107,7 @@ def crosstalk(thermostat, rate, variance, i):
 
 @implements(crosstalk)
 def _(thermostat, rate, variance, i):
-    return rate - rate
+    return zero(rate)
 
 
 @implements(crosstalk, PerCoordinate)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sgmcmc import checks
 from sgmcmc.compiler.open_functions import LOOP, implements, leaf, open_function
-from sgmcmc.compiler.precision import like
+from sgmcmc.compiler.precision import like, zero
 from sgmcmc.elementary import exp, expm1
 
 __all__ = [
@@ -167,7 +167,7 @@ def resample(thermostat, xi, center, variance, normals, dim, temperature):
 
 @implements(center_of)
 def _(thermostat, sigma_p, noise_estimate, temperature, h):
-    return Center(sigma_p, h - h)
+    return Center(sigma_p, zero(h))
 
 
 @implements(center_of, _NoseHoover)
