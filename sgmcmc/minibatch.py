@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
+from sgmcmc.compiler.field_docs import documented
 from sgmcmc.compiler.open_functions import LOOP, implements, open_function
 from sgmcmc.rng import MINIBATCH, fill_integers, fill_integers_of_steps, integer_below
 
@@ -52,17 +53,32 @@ class EpochShuffle(NamedTuple):
     size: int
 
 
+@documented
 class Blocks(NamedTuple):
-    """Rows for data larger than memory: from a window of a few blocks of consecutive rows, shuffled, until the window is used up.
+    """Rows for data larger than memory: shuffled rows of a window of a few blocks, until it is used up.
 
-    A window is `window` blocks of `block` rows each. Every block begins at a row chosen independently and uniformly from all N
-    (the data are a circle: after the last row comes the first), so every row has the same chance in every step, and the
-    gradient is unbiased. The rows of a window are put in random order and dealt out, `size` per step; what does not fill a
-    last batch is dropped. A step reads rows that lie in few places, and of a window every row that is read is read once.
+    A window is `window` blocks of `block` consecutive rows each. Every block begins at a row chosen independently and
+    uniformly from all N (the data are a circle: after the last row comes the first), so every row has the same chance
+    in every step, and the gradient is unbiased. The rows of a window are put in random order and dealt out, `size` per
+    step; what does not fill a last batch is dropped. A step reads rows that lie in few places, and of a window every
+    row that is read is read once.
 
-    The noise of one step is that of drawing without replacement. Steps of one window share their blocks: if neighbouring rows
-    are alike (a sorted file), their noises are correlated, and the chain sees up to `block` times the variance over a window.
-    In rows whose order says nothing the noise over a window is that of "replacement". Shuffle a sorted file once.
+    The noise of one step is that of drawing without replacement. Steps of one window share their blocks: if
+    neighbouring rows are alike (a sorted file), their noises are correlated, and the chain sees up to `block` times the
+    variance over a window. In rows whose order says nothing the noise over a window is that of "replacement". Shuffle a
+    sorted file once.
+
+    Parameters
+    ----------
+    block, window : int
+        Rows of a block, blocks of a window.
+    size : int
+        The batch size; `sample` fills it in.
+
+    Examples
+    --------
+    >>> sg.minibatch.as_minibatch(32, sg.minibatch.Blocks(block=100, window=4), n_rows=1000)
+    Blocks(block=100, window=4, size=32)
     """
 
     block: int = 1024
@@ -82,7 +98,23 @@ _KINDS: dict[str, Any] = {
 
 
 def as_minibatch(batch_size: int | None, kind: str | Blocks, n_rows: int) -> Minibatch:
-    """The minibatch rule for `batch_size` of `n_rows` rows; None is the full gradient."""
+    """Returns the minibatch rule for `batch_size` of `n_rows` rows.
+
+    Parameters
+    ----------
+    batch_size : int or None, for the full gradient
+    kind : "replacement", "no-replacement", "shuffle", "blocks" or Blocks
+    n_rows : int
+
+    Returns
+    -------
+    FullData, WithReplacement, WithoutReplacement, EpochShuffle or Blocks
+
+    Examples
+    --------
+    >>> sg.minibatch.as_minibatch(32, "shuffle", n_rows=1000)
+    EpochShuffle(size=32)
+    """
     if not isinstance(kind, Blocks):
         checks.one_of("minibatch", kind, tuple(_KINDS))
     if batch_size is None:

@@ -37,7 +37,13 @@ __all__ = [
 
 
 class FixedFriction(NamedTuple):
-    """No thermostat: the friction is σ_p, a constant (as in SGHMC)."""
+    """No thermostat: the friction is σ_p, a constant (as in SGHMC).
+
+    Examples
+    --------
+    >>> sg.SGHMC(0.1).thermostat
+    FixedFriction()
+    """
 
 
 class _Steered(NamedTuple):
@@ -58,31 +64,68 @@ class _NoseHoover(_Steered):
 
 
 class PerCoordinate(_NoseHoover):
-    """A Nosé–Hoover thermostat with a friction ξ_j for every coordinate (the paper's)."""
+    """Nosé–Hoover thermostat with a friction ξ_j for every coordinate (the paper's); made by `NoseHoover`.
+
+    Parameters
+    ----------
+    gamma : float, how fast the friction answers
+    adaptive : float
+        1 for an adaptive centre, 0 for a fixed one, −1 if the sampler decides.
+
+    Examples
+    --------
+    >>> sg.thermostats.NoseHoover(0.5) == sg.thermostats.PerCoordinate(gamma=0.5, adaptive=-1.0)
+    True
+    """
 
     __slots__ = ()
     per = "coordinate"
 
 
 class PerChain(_NoseHoover):
-    """A Nosé–Hoover thermostat with one friction ξ per chain, driven by the mean over coordinates (Ding et al. 2014)."""
+    """Nosé–Hoover thermostat with one friction ξ per chain, driven by the mean over coordinates; made by `NoseHoover`.
+
+    Parameters
+    ----------
+    gamma, adaptive : as for PerCoordinate
+
+    References
+    ----------
+    Ding et al. 2014.
+
+    Examples
+    --------
+    >>> sg.thermostats.NoseHoover(0.5, per="chain") == sg.thermostats.PerChain(gamma=0.5, adaptive=-1.0)
+    True
+    """
 
     __slots__ = ()
     per = "chain"
 
 
 def NoseHoover(gamma: float = 1.0, per: str = "coordinate", center: str | None = None) -> PerCoordinate | PerChain:
-    """A friction that steers itself so that the kinetic temperature is right in spite of unknown gradient noise.
+    """Returns a friction that keeps the kinetic temperature right in spite of unknown gradient noise.
 
-    SDE: dξ = γ (K'(p)² − T K''(p)) dt − (σ_ξ/γ)(ξ − μ) dt + √(2 σ_ξ T) dW, per coordinate, or with the mean of the first term
-    over coordinates. Invariant law: ξ ~ N(μ, γT) per coordinate, N(μ, γT/d) per chain of d coordinates.
+    SDE: dξ = γ (K'(p)² − T K''(p)) dt − (σ_ξ/γ)(ξ − μ) dt + √(2 σ_ξ T) dW, per coordinate, or with the mean of the
+    first term over coordinates. Invariant law: ξ ~ N(μ, γT) per coordinate, N(μ, γT/d) per chain of d coordinates.
 
     Parameters
     ----------
-    gamma : how fast the friction answers; above 0.
-    per : "coordinate" (one ξ for each) or "chain" (one ξ for all).
-    center : "fixed" (μ = σ_p, the paper's), "adaptive" (μ = σ_p + hV/(2T), V the variance of the gradient noise), or None:
+    gamma : float, above 0; how fast the friction answers
+    per : "coordinate" or "chain"
+        One ξ for each coordinate, or one ξ for all.
+    center : "fixed", "adaptive" or None
+        "fixed" is μ = σ_p, the paper's; "adaptive" is μ = σ_p + hV/(2T), V the variance of the gradient noise; None is
         adaptive where it matters (σ_ξ > 0, ξ is resampled, or the step size changes), fixed otherwise.
+
+    Returns
+    -------
+    PerCoordinate or PerChain
+
+    Examples
+    --------
+    >>> sg.thermostats.NoseHoover(gamma=0.5)
+    NoseHoover(gamma=0.5, per='coordinate', center=None)
     """
     checks.number("gamma", gamma, 0.0, open_low=True)
     checks.number("gamma", gamma, 0.0, 1e300)
