@@ -73,8 +73,12 @@ def _about(trace: Any) -> str:
 class BiasReport:
     """How wrong a run is. Print it, or take `frame`; in a notebook it shows itself.
 
-    findings: one for each quantity, with value, interval, verdict and a sentence on what to do.
-    problems: those among them that want something done.
+    Attributes
+    ----------
+    findings : list of Finding
+        One for each quantity, with value, interval, verdict and a sentence on what to do.
+    problems : list of Finding
+        Those among them that want something done.
     """
 
     def __init__(self, findings: list[Finding], about: str) -> None:
