@@ -78,7 +78,7 @@ def tune(
     Parameters
     ----------
     sampler : `SGMGTD`, `SGHMC`, …, or a function of yours that makes a Sampler from what is in the space
-    model : as for `sample`
+    model : as for sample
     budget : int
         Steps that all runs may spend together, warm-up included. One with 32 rows and a = 1 counts 1, any other what it
         costs in proportion (`cost_of_step`): many rows more, and an a other than 1 and 2 ten times as much. The pilot,
@@ -96,7 +96,7 @@ def tune(
     executor : concurrent.futures.Executor, to run elsewhere; None is threads of this process
     threads : int, how many settings at a time
     progress : bool
-    **options : more for `sample`, the same for all: ``minibatch``, ``gradient_noise``, ``dtype``, …
+    **options : more for sample, the same for all: ``minibatch``, ``gradient_noise``, ``dtype``, …
 
     Returns
     -------
