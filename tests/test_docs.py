@@ -125,11 +125,20 @@ def test_parameters_that_share_an_entry_of_a_docstring_get_one_each():
 
 @needs_mkdocs
 def test_a_parameter_is_shown_with_its_own_default(site):
-    page = (site / "api" / "samplers.html").read_text(encoding="utf-8")
-    shown = page.partition('id="sgmcmc.SGMGTD"')[2].partition('id="sgmcmc.Sampler"')[0]
-    rows = re.findall(r"<tr class=\"doc-section-item\".*?</tr>", shown, re.DOTALL)
-    told = {words[0]: words[-1] for words in (re.sub(r"<[^>]+>", " ", row).split() for row in rows)}
-    assert (told["sigma_theta"], told["sigma_p"], told["scale"], told["step_size"]) == ("0.1", "1.0", "1.0", "required")
+    def defaults(page: str, name: str) -> dict[str, str]:
+        text = (site / "api" / f"{page}.html").read_text(encoding="utf-8").partition(f'id="{name}"')[2]
+        table = re.findall(r"<tr class=\"doc-section-item\".*?</tr>", text.partition("</table>")[0], re.DOTALL)
+        return {words[0]: words[-1] for words in (re.sub(r"<[^>]+>", " ", row).split() for row in table)}
+
+    shown = defaults("samplers", "sgmcmc.SGMGTD")
+    assert [shown[name] for name in ("step_size", "sigma_theta", "sigma_p", "scale")] == [
+        "required",
+        "0.1",
+        "1.0",
+        "1.0",
+    ]
+    assert defaults("parts", "sgmcmc.kinetics.MonomialGamma")["softening"] == "None"  # made by __new__
+    assert defaults("sampling", "sgmcmc.tuning.OfEdge") == {"low": "0.02", "high": "0.7"}  # made of its fields
 
 
 def test_the_page_of_the_architecture_has_the_folders_and_files_of_the_package():
