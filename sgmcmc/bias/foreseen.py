@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from sgmcmc.bias.finding import Finding
 from sgmcmc.bias.linear_law import Surroundings, off_by, remedy, shared_part
 from sgmcmc.bias.rows import SMALL, hessian, row_slopes
-from sgmcmc.integrators import Euler
+from sgmcmc.integrators import is_explicit
 from sgmcmc.integrators.preconditioning import in_units, slope_in_units
 from sgmcmc.kinetics import MonomialGamma, Overdamped
 from sgmcmc.minibatch import EpochShuffle, as_minibatch, variance_share
 from sgmcmc.potentials import rows_of
 from sgmcmc.schedules import Cyclical
-from sgmcmc.thermostats import FixedFriction, PerChain
+from sgmcmc.thermostats import has_variables, sharers
 
 __all__ = ["foreseen"]
 
@@ -142,7 +142,7 @@ def _noise(trace: Any, again: Any, h: float) -> Noise | None:
 def _heating(sampler: Any, h: float, noise: Noise) -> Finding | None:
     """Samplers that do not absorb gradient noise."""
     T, overdamped = sampler.temperature, isinstance(sampler.kinetics, Overdamped)
-    fixed = isinstance(sampler.thermostat, FixedFriction)
+    fixed = not has_variables(sampler.thermostat)
     pulled = sampler.sigma_xi > 0.0 or sampler.resample_thermostat is not None
     if not fixed and (sampler.wants_variance or not pulled):
         return None
@@ -180,7 +180,7 @@ def _crosstalk(sampler: Any, h: float, noise: Noise, steep: float) -> Finding | 
 
 def _kicks(sampler: Any, h: float, noise: Noise) -> Finding | None:
     """A single step's noise that is not small beside the momenta."""
-    if isinstance(sampler.thermostat, FixedFriction):
+    if not has_variables(sampler.thermostat):
         return None
     x = h * h * noise.of_a_step * sampler.bend / sampler.temperature
     if x <= KICKS:
@@ -194,11 +194,11 @@ def _kicks(sampler: Any, h: float, noise: Noise) -> Finding | None:
 
 def _fast_thermostat(sampler: Any, h: float, dim: int) -> Finding | None:
     """A thermostat that the step does not resolve."""
-    if isinstance(sampler.thermostat, FixedFriction):
+    if not has_variables(sampler.thermostat):
         return None
-    shared = dim if isinstance(sampler.thermostat, PerChain) else 1
+    shared = float(sharers(sampler.thermostat, dim))
     x = h * h * sampler.thermostat.gamma * sampler.temperature / shared
-    if x <= FAST * (1.0 + 1e-6) or isinstance(sampler.integrator, Euler):
+    if x <= FAST * (1.0 + 1e-6) or is_explicit(sampler.integrator):
         return None
     said = (
         f"its thermostat is fast for the step, h²γT = {x:.2g}, which makes variances up to {min(0.25 * x, 1.0):.1%} too small; "
@@ -241,7 +241,7 @@ def _kind(options: Any) -> str:
 def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> Finding | None:
     """Noise that coordinates share, which no friction of their own absorbs."""
     dim = trace.final["theta"].shape[-1]
-    if noise.slopes is None or dim > SMALL or noise.epoch or isinstance(sampler.thermostat, FixedFriction):
+    if noise.slopes is None or dim > SMALL or noise.epoch or not has_variables(sampler.thermostat):
         return None
     axes = slope_in_units(sampler.scale, np.eye(dim))
     parts = (noise.slopes, noise.slopes[::2], noise.slopes[1::2])
@@ -273,7 +273,7 @@ def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> Finding | None:
 
 def _reshuffled(sampler: Any, h: float, noise: Noise) -> Finding | None:
     """Batches of an epoch whose noises add up to 0."""
-    if noise.epoch < 2 or isinstance(sampler.thermostat, FixedFriction):
+    if noise.epoch < 2 or not has_variables(sampler.thermostat):
         return None
     x = h * h * noise.of_a_step * noise.epoch * sampler.bend / (6.0 * sampler.temperature)
     if x <= RESHUFFLED:

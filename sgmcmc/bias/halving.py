@@ -17,9 +17,8 @@ from sgmcmc import checks, diagnostics
 from sgmcmc.bias.again import Again
 from sgmcmc.bias.finding import Finding
 from sgmcmc.bias.quantiles import normal_quantile
-from sgmcmc.integrators import Euler
-from sgmcmc.kinetics import Overdamped
-from sgmcmc.thermostats import FixedFriction
+from sgmcmc.integrators import order
+from sgmcmc.thermostats import has_variables
 
 __all__ = ["as_functions", "order_of", "step_halving"]
 
@@ -46,10 +45,8 @@ def as_functions(functions: Any) -> dict[str, Callable[[Any], Any]]:
 def order_of(again: Again) -> int:
     """The power of h that the bias goes with."""
     noisy = again.options["batch_size"] is not None or again.options["gradient_noise"] > 0.0
-    absorbs = not isinstance(again.sampler.kinetics, Overdamped) and not isinstance(
-        again.sampler.thermostat, FixedFriction
-    )
-    return 1 if isinstance(again.sampler.integrator, Euler) or (noisy and not absorbs) else 2
+    absorbs = has_variables(again.sampler.thermostat)
+    return 1 if order(again.sampler.integrator) == 1 or (noisy and not absorbs) else 2
 
 
 def step_halving(trace: Any, again: Again | None, functions: Functions, progress: bool = False) -> list[Finding]:

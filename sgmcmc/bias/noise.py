@@ -11,7 +11,7 @@ from sgmcmc.bias.again import Again
 from sgmcmc.bias.finding import Finding, name_of
 from sgmcmc.bias.gradients import noise_variance
 from sgmcmc.kinetics import Overdamped
-from sgmcmc.thermostats import FixedFriction
+from sgmcmc.thermostats import has_variables
 
 __all__ = ["gradient_noise"]
 
@@ -60,7 +60,7 @@ def _ratio(B: float, sampler: Any) -> Finding:
     overdamped = isinstance(sampler.kinetics, Overdamped)
     all_noise = sampler.temperature * (1.0 / sampler.sigma_theta if overdamped else sampler.sigma_p)
     ratio = (all_noise - sampler.noise_estimate) / B
-    if not overdamped and not isinstance(sampler.thermostat, FixedFriction):
+    if not overdamped and has_variables(sampler.thermostat):
         said = "The thermostat takes up what minibatches bring, and the more exactly the larger this ratio is."
         return Finding(name, ratio, math.nan, math.nan, "good", said)
     heating = (B - sampler.noise_estimate) / all_noise if all_noise > 0.0 else math.inf

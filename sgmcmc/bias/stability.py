@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sgmcmc.bias.again import Again
 from sgmcmc.bias.finding import Finding
 from sgmcmc.bias.gradients import gradient_at, some_rows
-from sgmcmc.integrators import Euler
+from sgmcmc.integrators import is_explicit
 from sgmcmc.integrators.preconditioning import from_units, slope_in_units
 from sgmcmc.kinetics import Overdamped, curvature
 
@@ -69,4 +69,4 @@ def longest_step(sampler: Any, steepest: float) -> float:
     with np.errstate(all="ignore"):
         bend = np.nanmax([float(curvature(sampler.kinetics, p)) for p in np.geomspace(1e-6, 100.0, 200)])
     splitting = 2.0 / math.sqrt(steepest * float(bend))
-    return min(splitting, float(sampler.sigma_p) / steepest) if isinstance(sampler.integrator, Euler) else splitting
+    return min(splitting, float(sampler.sigma_p) / steepest) if is_explicit(sampler.integrator) else splitting

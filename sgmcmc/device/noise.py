@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sgmcmc.compiler.open_functions import loop
-from sgmcmc.integrators import is_turn
+from sgmcmc.integrators.state import is_turn
 from sgmcmc.rng import NOISE_P, NOISE_THETA, NOISE_XI
 from sgmcmc.rng.normals import four_normals
 
@@ -27,7 +27,7 @@ def fill_step_noise(dynamics: Any, noise: Any, stream: Any, step: Any, first: An
     """The normals of one step for the coordinates from `first` on; only the kinds that are needed."""
     if noise.p.size > 0:
         fill_column(noise.p, stream, step, NOISE_P, first)
-    if dynamics.sigma_theta > 0.0:
+    if dynamics.sigma_theta > 0.0 or dynamics.n_normals > 1:
         fill_column(noise.theta, stream, step, NOISE_THETA, first)
     if noise.xi.size > 0 and (dynamics.sigma_xi > 0.0 or is_turn(dynamics.resample_thermostat, step)):
         fill_column(noise.xi, stream, step, NOISE_XI, first)

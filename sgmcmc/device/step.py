@@ -13,11 +13,10 @@ import numpy as np
 
 from sgmcmc.compiler.open_functions import loop
 from sgmcmc.device.noise import fill_step_noise
-from sgmcmc.integrators import Dynamics, Moment, Noise, State
-from sgmcmc.integrators.preconditioning import Frame
+from sgmcmc.integrators.preconditioning import MatrixScale, part
+from sgmcmc.integrators.state import Dynamics, Moment, Noise, State
 from sgmcmc.integrators.step import advance_block
-from sgmcmc.integrators.units import part
-from sgmcmc.thermostats import PerChain
+from sgmcmc.thermostats import couples_coordinates
 
 __all__ = ["advance_four", "advance_stretch", "is_device_array", "launch_step", "stretch", "uploaded"]
 
@@ -131,13 +130,14 @@ def check_gradient(gradient: Any, theta: Any, device: Any) -> None:
 
 
 def check(dynamics: Dynamics) -> None:
-    if isinstance(dynamics.thermostat, PerChain):
-        raise ValueError(
-            "thermostat per='chain' is driven by all coordinates together and cannot run on device arrays; "
-            "use NoseHoover(per='coordinate')"
-        )
-    if isinstance(dynamics.scale, Frame):
+    if isinstance(dynamics.scale, MatrixScale):
         raise ValueError("scale is a matrix, which couples all coordinates, and cannot run on a GPU; give a 1-D array")
+    for part_of, value in (("thermostat", dynamics.thermostat), ("integrator", dynamics.integrator)):
+        if couples_coordinates(value):
+            raise ValueError(
+                f"{part_of}={value!r} looks at all coordinates together and cannot run on device arrays; give one that takes "
+                "each coordinate by itself, such as NoseHoover(per='coordinate')"
+            )
 
 
 def launch_step(

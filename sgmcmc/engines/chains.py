@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.engines.scheduler import Chain
-from sgmcmc.integrators import State
+from sgmcmc.integrators.state import State
 from sgmcmc.rng import Stream
 from sgmcmc.threads import rows_on_own_lines
 

@@ -19,7 +19,7 @@ from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
 from sgmcmc.engines.row_sharding import APART, Whole, awaited
 from sgmcmc.engines.vectors import copy, is_finite, nothing_if_finite, sum_of_work, work
 from sgmcmc.engines.watch import MEASURED, ORIGIN, watch
-from sgmcmc.integrators import Dynamics
+from sgmcmc.integrators.state import Dynamics
 from sgmcmc.integrators.step import update, update_blocks
 from sgmcmc.integrators.threaded import PIECE, is_long
 from sgmcmc.potentials import PythonPotential

@@ -10,8 +10,8 @@ from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
 from sgmcmc.engines.coordinate_sharding import move_by
 from sgmcmc.engines.row_sharding import estimate_by, estimate_in_halves
 from sgmcmc.engines.vectors import copy
+from sgmcmc.integrators.preconditioning import learn_variance
 from sgmcmc.integrators.step import begin, fill_ahead
-from sgmcmc.integrators.units import learn_variance
 from sgmcmc.minibatch import choose, coming
 from sgmcmc.potentials import expect
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals

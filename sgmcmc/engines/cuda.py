@@ -20,7 +20,8 @@ from sgmcmc.engines.cuda_block import STRANDS, rows_at_once
 from sgmcmc.engines.cuda_loop import Chunk, Common, Room
 from sgmcmc.engines.row_sharding import first_half
 from sgmcmc.engines.scheduler import Chain, Job, Task, split
-from sgmcmc.integrators import State
+from sgmcmc.integrators.state import State
+from sgmcmc.integrators.step import in_one_block
 from sgmcmc.kinetics import MonomialGamma
 from sgmcmc.minibatch import FullData, memory, row_buffer
 from sgmcmc.potentials import PythonPotential, scratch_size
@@ -91,7 +92,8 @@ class Fleet(Task):
         scratch = int(scratch_size(job.model))
         parts = [uploaded(part, up) for part in (dynamics, job.model, g)]
         half = int(first_half(job.parts(dim), rows.size)) if self.measured else 0
-        self.common = Common(parts[0], parts[1], parts[2], sizes, rows.size, half)
+        together = dim if in_one_block(dynamics) else 4
+        self.common = Common(parts[0], parts[1], parts[2], sizes, rows.size, half, together)
         self.state = State(*(up(self._stacked([getattr(c.state, f) for c in self.chains])) for f in State._fields))
 
         def room(length: int, kind: Any = job.dtype) -> Any:

@@ -20,13 +20,12 @@ from sgmcmc.engines.cuda_loop import compensated, disturb, rows_column
 from sgmcmc.engines.cuda_measure import compare_strand, learn_strand
 from sgmcmc.engines.vectors import copy, is_finite
 from sgmcmc.engines.watch import ORIGIN
-from sgmcmc.integrators import Noise, State
 from sgmcmc.integrators.resampling import resample_momentum
+from sgmcmc.integrators.state import Noise, State
 from sgmcmc.integrators.step import BEFORE_THE_FIRST_STEP
 from sgmcmc.minibatch import FullData, WithReplacement, choose
 from sgmcmc.potentials import add_gradient_within, part_of_sum, sum_over_rows, sums_per_row, to_errors, weigh
 from sgmcmc.rng import MINIBATCH, Stream, integer_below
-from sgmcmc.thermostats import PerChain
 
 __all__ = [
     "LANES",
@@ -181,26 +180,11 @@ def add_rows(model, rows, errors, slope, first, lane, lanes):
 # ---- the update --------------------------------------------------------------------------------------------------------
 
 
-@open_function
-def coordinates_together(thermostat, dim):
-    """How many coordinates a thread advances at a time: the four of a Philox call, or all that share one ξ."""
-
-
-@implements(coordinates_together)
-def _(thermostat, dim):
-    return 4
-
-
-@implements(coordinates_together, PerChain)
-def _(thermostat, dim):
-    return dim
-
-
 @loop
 def begin_strands(common, own, lane, lanes):
     """The momenta a chain starts with, drawn before anything else."""
     dynamics, n = common.dynamics, common.sizes.p
-    size = coordinates_together(dynamics.thermostat, common.sizes.theta)
+    size = common.together
     for strand in range(lane, STRANDS, lanes):
         for low in range(strand * size, n, STRANDS * size):
             p = own.state.p[low : min(low + size, n)]
@@ -223,7 +207,7 @@ def finish_strands(common, own, phase, now, measured, lane, lanes):
     measured[1, s] = (θ − origin)·∇U of strand s.
     """
     dim, gradient = common.sizes.theta, common.gradient
-    size = coordinates_together(common.dynamics.thermostat, dim)
+    size = common.together
     for strand in range(lane, STRANDS, lanes):
         work = zero(gradient.weight)
         for low in range(strand * size, dim, STRANDS * size):
@@ -246,7 +230,7 @@ def advance_strands(common, own, now, before, h, measured, lane, lanes):
     measured[0, s] = Σ p K'(p) of strand s.
     """
     dim, dynamics, fine = common.sizes.theta, common.dynamics, True
-    size = coordinates_together(dynamics.thermostat, dim)
+    size = common.together
     for strand in range(lane, STRANDS, lanes):
         virial = zero(h)
         for low in range(strand * size, dim, STRANDS * size):

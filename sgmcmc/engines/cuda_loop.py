@@ -18,7 +18,7 @@ from sgmcmc.engines.cpu import Measured, Unmeasured, put_sample
 from sgmcmc.engines.cuda_measure import compare, look_of
 from sgmcmc.engines.vectors import copy, is_finite, work
 from sgmcmc.engines.watch import MEASURED, ORIGIN
-from sgmcmc.integrators import Moment, Noise, State
+from sgmcmc.integrators.state import Moment, Noise, State
 from sgmcmc.integrators.step import advance_block, begin
 from sgmcmc.minibatch import FullData, choose
 from sgmcmc.potentials import add_gradient_within, estimate_within, weigh
@@ -39,6 +39,7 @@ class Common(NamedTuple):
     sizes: Any  # State of lengths
     rows: Any  # how many rows a step looks at
     half: Any  # how many of them a learning step compares with the others; 0: the one there is, with that of the next step
+    together: Any  # how many coordinates a thread of a block advances at a time: the four of a Philox call, or all
 
 
 class Room(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
 from sgmcmc.engines.cpu import Measured, Unmeasured, put_sample
 from sgmcmc.engines.row_sharding import contrast
-from sgmcmc.integrators.units import part
+from sgmcmc.integrators.preconditioning import part
 from sgmcmc.thermostats import is_learning_step
 
 __all__ = ["Look", "compare", "compare_strand", "keep", "learn_strand", "look_of", "looks"]

@@ -12,7 +12,7 @@ from sgmcmc.compiler.open_functions import loop
 from sgmcmc.compiler.precision import zero
 from sgmcmc.engines.vectors import copy, is_finite
 from sgmcmc.engines.watch import MEASURED, ORIGIN
-from sgmcmc.integrators import Noise
+from sgmcmc.integrators.state import Noise
 from sgmcmc.integrators.step import begin, fill_noise, update
 from sgmcmc.potentials import add_prior_gradient, fill_gradients
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals

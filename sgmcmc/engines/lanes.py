@@ -18,8 +18,8 @@ from sgmcmc.engines import scheduler
 from sgmcmc.engines.chains import Herded, herd_of
 from sgmcmc.engines.lane_loop import Room, run_pack
 from sgmcmc.engines.scheduler import Chain, Job, Task
-from sgmcmc.integrators import Noise, State
-from sgmcmc.integrators.lanes import packable, packed
+from sgmcmc.integrators.lanes import fits_lanes, in_lanes
+from sgmcmc.integrators.state import Noise, State
 from sgmcmc.potentials import PythonPotential, fill_gradients, scratch_rows
 from sgmcmc.rng import Lanes
 from sgmcmc.threads import rows_on_own_lines
@@ -38,7 +38,7 @@ def packs(job: Job, chains: list[Chain], threads: int, out: NDArray[Any]) -> lis
     dim = chains[0].state.theta.size
     if isinstance(job.model, PythonPotential) or fill_gradients.choose((type(job.model),)) is None:
         return None
-    if job.gradient.n_rows > 0 or not packable(job.dynamics, dim):
+    if job.gradient.n_rows > 0 or not fits_lanes(job.dynamics, dim):
         return None
     most = min(MOST_LANES, ELEMENTS // dim)
     in_lockstep: dict[Any, list[int]] = {}  # chains that go on after Ctrl-C may be in different steps
@@ -117,7 +117,7 @@ class Pack(Task):
             rows[:, : len(chains)] = common[self.at].T
             rows[:, len(chains) :] = rows[:, :1]  # lanes without a chain follow the first one
         self._recall()
-        self.dynamics = packed(job.dynamics, self.width, self.room.virial)
+        self.dynamics = in_lanes(job.dynamics, self.width, self.room.virial)
         self.places, self.out, self.all_alive = np.array(places), out, True
 
     @property

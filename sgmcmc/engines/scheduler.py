@@ -28,7 +28,7 @@ from sgmcmc.engines.python import is_finite
 from sgmcmc.engines.recording import Recorder, Tally
 from sgmcmc.engines.row_sharding import Parts, Whole, parts_for
 from sgmcmc.engines.watch import new_watch, watched
-from sgmcmc.integrators import Dynamics, State
+from sgmcmc.integrators.state import Dynamics, State
 from sgmcmc.integrators.step import noise_buffers
 from sgmcmc.minibatch import forget, lookahead, row_buffer, rows_per_step
 from sgmcmc.potentials import is_ours

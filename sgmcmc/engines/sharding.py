@@ -15,7 +15,7 @@ from sgmcmc.engines.cpu import Buffers
 from sgmcmc.engines.row_sharding import APART, Parts, members
 from sgmcmc.engines.scheduler import Chain, Group, Job
 from sgmcmc.engines.watch import NOTHING
-from sgmcmc.integrators import State
+from sgmcmc.integrators.state import State
 from sgmcmc.integrators.step import noise_buffers
 from sgmcmc.minibatch import forget
 from sgmcmc.threads import borrowed_pool

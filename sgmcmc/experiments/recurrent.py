@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.experiments import kept
-from sgmcmc.integrators import State
+from sgmcmc.integrators.state import State
 from sgmcmc.samplers import ChainState
 
 __all__ = ["Plan", "Predictive", "run_epochs"]

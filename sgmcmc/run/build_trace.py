@@ -12,7 +12,7 @@ from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.recording import Keep, KeepFunction
 from sgmcmc.engines.scheduler import Chain
 from sgmcmc.engines.watch import temperatures_of, watched
-from sgmcmc.integrators import State
+from sgmcmc.integrators.state import State
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.minibatch import FullData, rows_per_step
 from sgmcmc.parameters import Layout

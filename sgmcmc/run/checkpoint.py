@@ -19,7 +19,7 @@ from sgmcmc.engines.plan import Plan
 from sgmcmc.engines.recording import Tally
 from sgmcmc.engines.scheduler import Chain
 from sgmcmc.engines.watch import watched
-from sgmcmc.integrators import State
+from sgmcmc.integrators.state import State
 from sgmcmc.run.build_trace import versions
 from sgmcmc.run.draw_file import DrawFile
 from sgmcmc.run.identity import difference

@@ -24,7 +24,7 @@ import numpy as np
 from sgmcmc.engines import scheduler
 from sgmcmc.engines.recording import Collected, Keep, Recorder, Sink
 from sgmcmc.engines.scheduler import Chain
-from sgmcmc.integrators import State
+from sgmcmc.integrators.state import State
 from sgmcmc.run.pickling import pack, unpack
 from sgmcmc.run.settings import Settings, local_tasks
 from sgmcmc.threads import undisturbed

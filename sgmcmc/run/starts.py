@@ -12,7 +12,7 @@ from sgmcmc import checks
 from sgmcmc.engines.chains import Herd, Herded
 from sgmcmc.engines.cpu import Unmeasured
 from sgmcmc.engines.scheduler import Chain
-from sgmcmc.integrators import State
+from sgmcmc.integrators.state import State
 from sgmcmc.rng import stream
 from sgmcmc.run.older import with_variance
 from sgmcmc.run.settings import Settings

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sgmcmc import checks
-from sgmcmc.integrators.preconditioning import Frame
-from sgmcmc.integrators.units import Units
+from sgmcmc.integrators.preconditioning import DiagonalScale, MatrixScale
 
 __all__ = [
     "checked_scale",
@@ -95,7 +94,7 @@ def _matrix(array: NDArray[Any]) -> NDArray[Any]:
 def seen_by_kernels(scale: Any) -> Any:
     if not isinstance(scale, np.ndarray):
         return scale
-    return Units(scale) if scale.ndim == 1 else Frame(scale, np.ascontiguousarray(scale.T))
+    return DiagonalScale(scale) if scale.ndim == 1 else MatrixScale(scale, np.ascontiguousarray(scale.T))
 
 
 def is_same(one: Any, two: Any) -> bool:
@@ -105,4 +104,6 @@ def is_same(one: Any, two: Any) -> bool:
 
 
 def show_value(value: Any) -> str:
-    return f"array({value.tolist()})" if isinstance(value, np.ndarray) and value.size <= 8 else repr(value)
+    if isinstance(value, np.ndarray) and value.size <= 8:
+        return f"array({value.tolist()})"
+    return str(value) if isinstance(value, tuple) else repr(value)

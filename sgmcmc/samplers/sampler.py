@@ -22,8 +22,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from sgmcmc import checks
 from sgmcmc.device import step as device_step
-from sgmcmc.integrators import BAOAB, Dynamics, Euler, Noise, State, SymmetricSplitting, advance
-from sgmcmc.integrators.flows import drift
+from sgmcmc.integrators import BAOAB, Splitting, SymmetricSplitting, advance
+from sgmcmc.integrators.euler import halves_theta_noise
+from sgmcmc.integrators.flows import is_exact
+from sgmcmc.integrators.joint import joint_flow
+from sgmcmc.integrators.splitting import uninterrupted
+from sgmcmc.integrators.state import Dynamics, Noise, OneChain, State
 from sgmcmc.integrators.step import draw_momenta, noise_buffers, update_once
 from sgmcmc.integrators.threaded import is_long, update_spread
 from sgmcmc.kinetics import (
@@ -50,15 +54,17 @@ from sgmcmc.samplers.arguments import (
 )
 from sgmcmc.schedules import Constant, Schedule, as_schedule
 from sgmcmc.thermostats import (
+    Crosstalk,
     FixedFriction,
     InferredNoise,
     KnownNoise,
-    PerChain,
-    PerCoordinate,
+    NoCrosstalk,
+    drive,
     friction,
+    has_variables,
+    n_variables,
     relax,
     resample,
-    variables,
 )
 from sgmcmc.threads import usable_cores
 
@@ -104,8 +110,9 @@ class Sampler:
         as_schedule(self.step_size)
         self._set("kinetics", part_or_default("kinetics", self.kinetics, Overdamped()))
         self._set("thermostat", part_or_default("thermostat", self.thermostat, FixedFriction()))
-        default = BAOAB() if isinstance(self.kinetics, Gaussian | Overdamped) else SymmetricSplitting()
-        self._set("integrator", part_or_default("integrator", self.integrator, default))
+        default = BAOAB() if isinstance(self.kinetics, Overdamped) or is_exact(self.kinetics) else SymmetricSplitting()
+        given = Splitting(self.integrator) if isinstance(self.integrator, str) else self.integrator
+        self._set("integrator", part_or_default("integrator", given, default))
         for name in ("sigma_theta", "sigma_p", "sigma_xi", "noise_estimate"):
             self._set(name, checks.number(name, getattr(self, name), 0.0, 1e300))
         self._set("temperature", checks.number("temperature", self.temperature, 0.0, 1e300, open_low=True))
@@ -126,9 +133,23 @@ class Sampler:
         if not isinstance(self.kinetics, Overdamped):
             for function in (energy, velocity, curvature):
                 function.require(self.kinetics)
-        for function in (friction, drift, relax, resample):
+        for function in (n_variables, friction, drive, relax, resample):
             function.require(self.thermostat)
         advance.require(self.integrator, self.kinetics)
+        if "U" in getattr(self.integrator, "word", "") and not joint_flow.has(self.kinetics, self.thermostat):
+            raise ValueError(
+                f"integrator={self.integrator!r} has U, which is solved for kinetics=Gaussian() with thermostat=None; "
+                "give these, or a word with A and O"
+            )
+        if self._n_normals > 1 and self.sigma_theta > 0.0:
+            raise ValueError(
+                f"integrator={self.integrator!r} takes two normals for each momentum, and sigma_theta={self.sigma_theta:g} "
+                "would need a third; give sigma_theta=0, or a word with one of N, O such as 'BAOAB'"
+            )
+        if self._n_normals > 2:
+            raise ValueError(
+                f"integrator={self.integrator!r} takes more than two normals for each momentum; give a shorter word"
+            )
 
     def _check_composition(self) -> None:
         if self.noise_estimate > self.sigma_p * self.temperature:
@@ -136,7 +157,7 @@ class Sampler:
                 f"noise_estimate={self.noise_estimate:g} is more than sigma_p·temperature = "
                 f"{self.sigma_p * self.temperature:g}, all the noise there is to inject; raise the friction or lower it"
             )
-        if isinstance(self.thermostat, FixedFriction):
+        if not has_variables(self.thermostat):
             for name in ("sigma_xi", "resample_thermostat"):
                 if getattr(self, name):
                     raise ValueError(
@@ -145,7 +166,7 @@ class Sampler:
         if isinstance(self.kinetics, Overdamped):
             if self.sigma_theta == 0.0:
                 raise ValueError("sigma_theta=0.0 without kinetics leaves nothing that moves; give sigma_theta above 0")
-            if not isinstance(self.thermostat, FixedFriction) or self.resample_momentum:
+            if has_variables(self.thermostat) or self.resample_momentum:
                 raise ValueError(
                     "kinetics=None has no momentum for a thermostat or resample_momentum to act on; leave them out"
                 )
@@ -156,7 +177,7 @@ class Sampler:
 
     def _decide_center(self) -> None:
         """An adaptive centre where something pulls ξ to it, or where it moves with the step size; elsewhere it is never used."""
-        if isinstance(self.thermostat, PerCoordinate | PerChain) and self.thermostat.adaptive < 0:
+        if getattr(self.thermostat, "adaptive", 0.0) < 0.0:
             used = self.sigma_xi > 0.0 or self.resample_thermostat is not None or self.has_schedule
             self._set("thermostat", self.thermostat._replace(adaptive=float(used)))
 
@@ -177,6 +198,10 @@ class Sampler:
                 UserWarning,
                 stacklevel=4,
             )
+
+    @property
+    def _n_normals(self) -> int:
+        return int(getattr(self.integrator, "normals", 1))
 
     @property
     def schedule(self) -> Schedule:
@@ -259,7 +284,9 @@ class Sampler:
         value = Dynamics(
             self._kinetics_with_law,
             self.thermostat,
-            self.integrator,
+            self.integrator
+            if self.resample_momentum or (inferred and self.wants_variance)
+            else uninterrupted(self.integrator),
             seen_by_kernels(self.scale),
             self.sigma_theta,
             self.sigma_p,
@@ -268,7 +295,10 @@ class Sampler:
             self.noise_estimate,
             0 if self.resample_momentum is None else self.resample_momentum,
             0 if self.resample_thermostat is None else self.resample_thermostat,
+            self._n_normals,
             InferredNoise() if inferred else KnownNoise(),
+            Crosstalk() if self.sigma_theta > 0.0 and self.wants_variance else NoCrosstalk(),
+            OneChain(),
         )
         return in_precision(value, dtype)  # type: ignore[no-any-return]
 
@@ -298,6 +328,10 @@ class Sampler:
             dtype = theta.dtype if theta.dtype in (np.float32, np.float64) else np.float64
         start = checks.finite_array("theta", theta, 1).astype(precision(dtype))
         inferred = gradient_variance is None and self.wants_variance
+        if inferred and not getattr(self.integrator, "infers_noise", True):
+            raise ValueError(
+                f"integrator={self.integrator!r} has no middle at which gradient noise could be inferred; give gradient_variance="
+            )
         own, state = stream(seed, chain), self.start(start, variance=gradient_variance, inferred=inferred)
         if state.p.size:
             draw_momenta(self.dynamics(start.size, start.dtype), state.p, own)
@@ -346,14 +380,14 @@ class Sampler:
             )
         each = np.broadcast_to(given, (dim,))
         own = each @ self.scale**2 if np.ndim(self.scale) == 2 else each * np.asarray(self.scale) ** 2
-        return np.asarray(own if isinstance(self.thermostat, PerCoordinate) else own.mean(keepdims=True))
+        return np.asarray(own if n_variables(self.thermostat, dim) == dim else own.mean(keepdims=True))
 
     def sizes(self, dim: int, inferred: bool = False) -> State:
         """The lengths of a chain's arrays; the kernels trust them."""
         momentum = 0 if isinstance(self.kinetics, Overdamped) else dim
-        n_xi = variables(self.thermostat, dim)
+        n_xi = int(n_variables(self.thermostat, dim))
         n_balance = n_xi if inferred else 0
-        half_noise = self.sigma_theta > 0.0 and not isinstance(self.integrator, Euler)
+        half_noise = self.sigma_theta > 0.0 and halves_theta_noise(self.integrator)
         return State(dim, momentum, n_xi, n_xi, n_balance, n_balance, n_balance, dim if half_noise else 0)
 
     def fits(self, state: State, least: int = 0, inferred: bool = False) -> bool:

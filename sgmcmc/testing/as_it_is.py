@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Euler
+from sgmcmc.integrators import order
 from sgmcmc.samplers import Sampler
 from sgmcmc.schedules import Constant, Cyclical
 from sgmcmc.testing.outside_checks import FRICTION, LOCAL, SURELY
@@ -164,30 +164,30 @@ def _whole(sampler: Sampler, s: float, figures: Figures, seed: int, tolerance: f
     check = f"variance ÷ truth; Gaussian, scale {s:.3g}, as it is"
     bound, about = f"1 ± {room:.2g}", f"se {figures.se:.2g}; {_about(sampler, figures, seed)}"
     inside, resolved = abs(off) < room, power <= FRICTION
-    order = 1 if isinstance(sampler.integrator, Euler) else 2
-    if inside or abs(off) > room + explained_bias(sampler, s, order):
+    least = order(sampler.integrator) or 1
+    if inside or abs(off) > room + explained_bias(sampler, s, least):
         fine = inside and resolved
         return Finding(check, describe(sampler), figures.mean, bound, fine, about, power, resolved or not inside)
     half = _run(with_steps_times(sampler, 0.5), s, 2 * figures.steps, seed + 10)
     if half is None:
         about = f"diverged with half the steps; {about}"
         return Finding(check, describe(sampler), figures.mean, bound, False, about, power)
-    weight = 2.0**order
+    weight = 2.0**least
     limit = (weight * half.mean - figures.mean) / (weight - 1.0)
     se = float(np.hypot(weight * half.se, figures.se) / (weight - 1.0))
     room, power = _room(se, tolerance, 0.0), _room(se, tolerance, 1.0)
     right = abs(limit - 1.0) < room
     words = f"bias {off:+.3f} at this step, {half.mean - 1.0:+.3f} at half of it: "
-    words += f"right to order {order}" if right else f"not the h^{order} of its integrator"
+    words += f"right to order {least}" if right else f"not the h^{least} of its integrator"
     check = f"variance ÷ truth at h → 0; Gaussian, scale {s:.3g}, as it is"
     return Finding(check, describe(sampler), limit, f"1 ± {room:.2g}", right, f"{words}; {about}", power)
 
 
-def explained_bias(sampler: Sampler, s: float, order: int) -> float:
-    """The bias that steps of this size may have: half of (h · the fastest rate)^order, or what explicit Euler has."""
+def explained_bias(sampler: Sampler, s: float, least: int) -> float:
+    """The bias that steps of this size may have: half of (h · the fastest rate)^least, or what explicit Euler has."""
     h = largest_step(sampler)
-    size = 0.5 * (h * fastest(sampler, s)) ** order
-    return 4.0 * EULER + size if order == 1 else size
+    size = 0.5 * (h * fastest(sampler, s)) ** least
+    return 4.0 * EULER + size if least == 1 else size
 
 
 def _each(sampler: Sampler, s: float, figures: Figures, seed: int, tolerance: float) -> Finding:

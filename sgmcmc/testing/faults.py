@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Noise, State
+from sgmcmc.integrators.state import Noise, State
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing import reference_kinetics as kinetic
 from sgmcmc.testing.reference import THETA, XI, P, Reference
@@ -99,14 +99,8 @@ class FirstOrderO(Wrong):
 class Lopsided(Wrong):
     """All of the friction before the drift, none after: each step is right to first order only."""
 
-    def splitting(self, s: State, noise: Noise, w: float, h: float, step: int, seed: int) -> None:
-        self.add_noise(s, noise.p, w)
-        self.rub(s, 0.5 * h * (1.0 + self.size))
-        self.drift(s, 0.5 * h)
-        if self.is_turn(self.sampler.resample_momentum, step):
-            self.refresh(s, step, seed)
-        self.drift(s, 0.5 * h)
-        self.rub(s, 0.5 * h * (1.0 - self.size))
+    def apply_friction(self, s: State, tau: float, first: bool = True) -> None:
+        super().apply_friction(s, tau * (1.0 + self.size if first else 1.0 - self.size), first)
 
 
 # ---- K' and the gradient ---------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Euler, Noise
+from sgmcmc.integrators import Euler
+from sgmcmc.integrators.state import Noise
 from sgmcmc.kinetics import Gaussian, MonomialGamma
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing.laws import Law

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Euler, Noise
+from sgmcmc.integrators import Euler
+from sgmcmc.integrators.state import Noise
 from sgmcmc.models.linear import LinearRegression
 from sgmcmc.priors import Gaussian
 from sgmcmc.samplers import Sampler

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Noise
+from sgmcmc.integrators.state import Noise
 from sgmcmc.testing.averages import observable
 from sgmcmc.testing.laws import Law
 from sgmcmc.testing.report import Finding

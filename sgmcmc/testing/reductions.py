@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Noise, State, SymmetricSplitting
+from sgmcmc.integrators import SymmetricSplitting
+from sgmcmc.integrators.state import Noise, State
 from sgmcmc.kinetics import Gaussian, MonomialGamma
 from sgmcmc.samplers import Sampler
 from sgmcmc.samplers.presets import SGHMC, SGLD, SGMGT, SGMGTD, SGNHT

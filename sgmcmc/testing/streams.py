@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import rng
-from sgmcmc.integrators import Noise, State
+from sgmcmc.integrators.state import Noise, State
 from sgmcmc.testing.random_battery import BATTERY, battery
 from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.statistics import p_bound, z_bound, z_of_mean

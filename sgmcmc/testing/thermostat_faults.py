@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import State
+from sgmcmc.integrators.state import State
 from sgmcmc.testing import reference_kinetics as kinetic
 from sgmcmc.testing.faults import Wrong
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import BAOAB, Euler, Noise, State
+from sgmcmc.integrators import BAOAB, Euler, is_explicit
+from sgmcmc.integrators.state import Noise, State
 from sgmcmc.kinetics import Gaussian, Overdamped
 from sgmcmc.testing import fokker_planck, under_test
 from sgmcmc.testing.invariance import invariance_z
@@ -101,7 +102,7 @@ def _stationarity(subject: Subject, dim: int, profile: str, seed: int) -> Outcom
 
 def _generator(subject: Subject, dim: int, profile: str, seed: int) -> Outcome | None:
     """Drift and diffusion of a splitting for h → 0 are those of the process."""
-    if isinstance(subject.sampler.integrator, Euler):
+    if is_explicit(subject.sampler.integrator):
         return None
     plain, points = _points(subject, dim, profile, seed)
     return Outcome(max(fokker_planck.generator_error(plain, SKEW, points, dim)), EXTRAPOLATION)
@@ -125,7 +126,7 @@ def _linear(subject: Subject, dim: int, profile: str, seed: int) -> Outcome | No
     exact = isinstance(sampler.kinetics, Overdamped) or (
         isinstance(sampler.kinetics, Gaussian) and sampler.sigma_theta == 0.0
     )
-    if not (exact and isinstance(sampler.integrator, BAOAB)):
+    if not (exact and sampler.integrator == BAOAB()):
         return None
     plain = under_test.plain(subject).with_(thermostat=None, sigma_xi=0.0, step_size=0.3)
     variance = float(LinearStep(plain, precision).stationary_covariance()[0, 0])
@@ -139,7 +140,7 @@ class _NoisyGradients:
         self.subject, self.name, self.sampler, self.start = subject, subject.name, subject.sampler, subject.start
 
     def move(self, state: State, gradient: Array, noise: Noise, before: float, h: float, step: int, seed: int) -> State:
-        w = h if isinstance(self.sampler.integrator, Euler) else 0.5 * (before + h)
+        w = h if is_explicit(self.sampler.integrator) else 0.5 * (before + h)
         normals = np.random.default_rng((seed, step, 7)).standard_normal(gradient.shape)
         rough = gradient + np.sqrt(2.0 * self.sampler.noise_estimate / w) / self.sampler.scale * normals
         return self.subject.move(state, rough, noise, before, h, step, seed)
@@ -148,7 +149,7 @@ class _NoisyGradients:
 def _invariance(subject: Subject, dim: int, profile: str, seed: int) -> Outcome | None:
     """One step from the exact law leaves it, up to the order that the integrator has."""
     noisy: Any = _NoisyGradients(subject) if subject.sampler.noise_estimate > 0.0 else subject
-    h = STEP_OF_EULER if isinstance(subject.sampler.integrator, Euler) else STEP
+    h = STEP_OF_EULER if is_explicit(subject.sampler.integrator) else STEP
     z, _ = invariance_z(noisy, SKEW, h, seed, dim=dim, **POINTS[profile])
     return Outcome(z, Z)
 

@@ -14,7 +14,7 @@ from sgmcmc.engines import lane_loop, lanes, scheduler
 from sgmcmc.engines.chains import set_apart
 from sgmcmc.engines.lanes import MOST_LANES
 from sgmcmc.engines.plan import make_plan
-from sgmcmc.integrators.lanes import LARGEST, packable
+from sgmcmc.integrators.lanes import LARGEST, fits_lanes
 from sgmcmc.kernels import kernel
 from sgmcmc.potentials import fill_gradients, full_gradient, scratch_rows
 from sgmcmc.rng import NOISE_P, Lanes, fill_normals, stream
@@ -196,8 +196,8 @@ def test_who_is_packed_does_not_depend_on_the_number_of_chains():
         assert tasks(sg.Potential(bowl, 3), SAMPLERS["SGNHT"], chains) is None  # it gives no gradients of a pack
     shared = sg.Sampler(0.1, thermostat=sg.thermostats.NoseHoover(per="chain"))
     euler = sg.SGHMC(0.1, integrator=sg.integrators.Euler())
-    assert not packable(shared.dynamics(2), 2)
-    assert not packable(euler.dynamics(2), 2)
+    assert not fits_lanes(shared.dynamics(2), 2)
+    assert not fits_lanes(euler.dynamics(2), 2)
 
 
 def test_a_run_in_several_chunks_is_compiled_for_once(monkeypatch):

@@ -1,16 +1,17 @@
-"""B(τ/2) A(τ) B(τ/2) in one go for a = 1: what the two friction flows and the drift between them have in common is found once.
+"""F(τ/2) A(τ) F(τ/2) in one go for a = 1: what the two friction flows and the drift between them have in common is found once.
 
 With y = k|p| and λ = (k/m) f τ/2 the flow is sinh y ← e^{−λ} sinh y. The drift leaves p alone, so the second flow goes on from
 the sinh y at which the first one ended, and the velocity is tanh y = sinh y/√(1 + sinh²y), whose root the flow needs anyway:
 three exponentials instead of five, and θ need not wait for a logarithm. Every form of a step takes this same way, with nothing in
-it that depends on neighbours: a chain has the same bits alone and in a pack, and in blocks of any size.
+it that depends on neighbours: a chain has the same bits alone and in lanes, and in blocks of any size.
 """
 
 from __future__ import annotations
 
 from sgmcmc.compiler.open_functions import LOOP, implements, leaf, open_function
 from sgmcmc.compiler.precision import like, zero
-from sgmcmc.integrators.units import at
+from sgmcmc.integrators.preconditioning import at
+from sgmcmc.integrators.state import note
 from sgmcmc.kinetics import LinearMonomial, end_of_flow, second_flow, sinh_flow, velocity_after_flow
 from sgmcmc.thermostats import (
     InferredNoise,
@@ -23,40 +24,40 @@ from sgmcmc.thermostats import (
     power_and_bend_of_tanh,
 )
 
-__all__ = ["glide", "glided", "glides", "learn_from_sinh"]
+__all__ = ["fused_faf", "has_fused_faf", "learn_from_sinh"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 
 @open_function(on=2)
-def glides(thermostat, kinetics):
-    """Whether there is a `glide`; where there is none, it is letter by letter."""
+def has_fused_faf(thermostat, kinetics):
+    """Whether there is a `fused_faf`; where there is none, it is letter by letter."""
 
 
-@implements(glides)
+@implements(has_fused_faf)
 def _(thermostat, kinetics):
     return False
 
 
-@implements(glides, PerCoordinate, LinearMonomial)
+@implements(has_fused_faf, PerCoordinate, LinearMonomial)
 def _(thermostat, kinetics):
     return True
 
 
-@implements(glides, PerCoordinate, LinearMonomial, device=True)
+@implements(has_fused_faf, PerCoordinate, LinearMonomial, device=True)
 def _(thermostat, kinetics):
     return False  # a GPU would keep both forms, and their registers
 
 
 @open_function(on=2, fastmath=LOOP, apart=True)
-def glide(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion, center, sinh, rest):
-    """B(h/2) A(h) B(h/2), with the compensation that goes with A, and learning in its middle. Gives back Σ p K'(p) in A.
+def fused_faf(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion, center, sinh, rest):
+    """F(h/2) A(h) F(h/2), with learning in the middle of A. Returns Σ p K'(p) in A.
 
     `sinh` and `rest` are as long as p, for what the formula wants to put there.
     """
 
 
-@implements(glide)
+@implements(fused_faf)
 def _(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion, center, sinh, rest):
     return zero(moment.h)
 
@@ -66,7 +67,7 @@ def _(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion,
 
 
 @leaf
-def glided(thermostat, kinetics, dynamics, scale, h, theta, p, xi, c, sinh):
+def drifted(thermostat, kinetics, dynamics, scale, h, theta, p, xi, c, sinh):
     """What A does to a coordinate, from `sinh` after the first flow: θ, ξ, sinh y and the rest for the second, and p K'(p).
 
     c is the crosstalk. Of numbers, not of arrays: LLVM knows which arrays lie apart for the loop that they were given to.
@@ -78,7 +79,7 @@ def glided(thermostat, kinetics, dynamics, scale, h, theta, p, xi, c, sinh):
     return theta + h * scale * (1.0 - 2.0 * c) * v, f, longer, rest, virial
 
 
-@implements(glide, PerCoordinate, LinearMonomial)
+@implements(fused_faf, PerCoordinate, LinearMonomial)
 def _(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion, center, sinh, rest):
     theta, p, xi, h = state.theta, state.p, state.xi, moment.h
     virial = zero(h)
@@ -90,11 +91,11 @@ def _(thermostat, kinetics, scale, dynamics, state, moment, learning, diffusion,
         )
     per_variance = crosstalk_rate(dynamics.sigma_theta, dynamics.temperature, h)
     for i in range(p.size):
-        c = crosstalk(thermostat, per_variance, state.variance, i)
-        theta[i], xi[i], sinh[i], rest[i], own = glided(
+        c = crosstalk(dynamics.crosstalk, thermostat, per_variance, state.variance, i)
+        theta[i], xi[i], sinh[i], rest[i], own = drifted(
             thermostat, kinetics, dynamics, at(scale, i), h, theta[i], p[i], xi[i], c, sinh[i]
         )
-        virial += own
+        virial = note(dynamics.layout, i, virial, own, True, like(h, 1))
     for i in range(p.size):
         p[i] = end_of_flow(kinetics, p[i], sinh[i], rest[i])
     return virial
