@@ -20,9 +20,8 @@ LAYERS = [
     {"thermostats"},
     {"minibatch", "potentials"},
     {"integrators"},
-    {"device"},
+    {"gpu"},
     {"models", "samplers"},
-    {"engines"},
     {"diagnostics"},
     {"bias", "plots"},
     {"trace"},
@@ -31,8 +30,7 @@ LAYERS = [
     {"testing"},
     {"comparison", "tuning"},
     {"estimators"},
-    {"experiments"},
-    {"bench"},
+    {"evidence"},
     {"cli"},
     {"__main__"},
 ]
@@ -106,18 +104,18 @@ def test_an_import_that_points_upward_is_seen():
 # The table of a comparison is a kind of DataFrame, so pandas is at the top of its module.
 LAZY = {
     ROOT / "comparison" / "table.py",
-    ROOT / "engines" / "cuda_kernels.py",
-    *(ROOT / "device" / f"{n}.py" for n in ("kernel", "setup", "update_kernel")),
+    ROOT / "run" / "gpu" / "kernels.py",
+    *(ROOT / "gpu" / f"{n}.py" for n in ("kernel_cache", "runtime", "update_kernel")),
 }
 
 
 def test_modules_with_heavy_imports_are_imported_inside_functions_only():
     names = (
         "sgmcmc.comparison.table",
-        "sgmcmc.engines.cuda_kernels",
-        "sgmcmc.device.kernel",
-        "sgmcmc.device.setup",
-        "sgmcmc.device.update_kernel",
+        "sgmcmc.run.gpu.kernels",
+        "sgmcmc.gpu.kernel_cache",
+        "sgmcmc.gpu.runtime",
+        "sgmcmc.gpu.update_kernel",
     )
     for path in sorted(set(ROOT.rglob("*.py")) - LAZY):
         at_the_top = imports(ast.parse(path.read_text()), inside_functions=False)

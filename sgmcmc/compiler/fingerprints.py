@@ -28,7 +28,7 @@ __all__ = ["fingerprint", "implementations_fingerprint", "key_of", "package_fing
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PACKAGE = os.path.basename(ROOT)
-COMPILE_NOTHING = ("adapters", "bench", "cli", "comparison", "experiments", "plots")  # folders; a test looks
+COMPILE_NOTHING = ("adapters", "cli", "comparison", "evidence", "plots")  # folders; a test looks
 
 # Of numba.config.
 SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML")

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
-from sgmcmc.engines.cuda_state import choose_device
-from sgmcmc.engines.recording import Keep, KeepFunction, KeepMoments
+from sgmcmc.gpu.availability import choose_device
 from sgmcmc.minibatch import as_minibatch
 from sgmcmc.parameters import Layout, layout_of_model
 from sgmcmc.potentials import PythonPotential, check_model, dim_of, has_own_noise, rows_of
+from sgmcmc.run.recording import Keep, KeepFunction, KeepMoments
 from sgmcmc.run.settings import Settings
 from sgmcmc.run.starts import last_step
 from sgmcmc.samplers import Sampler, precision
@@ -97,7 +97,7 @@ def _device(device: str, model: Any, sampler: Sampler) -> tuple[str, str]:
     if device == "auto" and isinstance(model, PythonPotential):
         return "cpu", "the gradient is computed by Python"
     if device == "cuda":
-        from sgmcmc.engines.cuda import check_model_for_device
+        from sgmcmc.run.gpu.chains import check_model_for_device
 
         check_model_for_device(model)
     return choose_device(device)

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines.chains import Herded
-from sgmcmc.engines.plan import Plan
-from sgmcmc.engines.recording import Keep, KeepFunction
-from sgmcmc.engines.scheduler import Chain
-from sgmcmc.engines.watch import temperatures_of, watched
 from sgmcmc.integrators import State
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.minibatch import FullData, rows_per_step
 from sgmcmc.parameters import Layout
+from sgmcmc.run.chains import Herded
+from sgmcmc.run.coordinate_temperatures import temperatures_of, watched
+from sgmcmc.run.plan import Plan
+from sgmcmc.run.recording import Keep, KeepFunction
+from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings
 from sgmcmc.schedules import Constant
 from sgmcmc.trace import CoordinateTemperatures, KeptMoments, Trace
@@ -30,7 +30,7 @@ def collect(
     kept: NDArray[Any],
     keep: Keep,
     info: dict[str, Any],
-    again: Any,
+    rerun: Any,
 ) -> Trace:
     """The draws that all chains have that did not diverge, and the facts of the run."""
     alive = [c for c in chains if c.diverged is None]
@@ -48,7 +48,7 @@ def collect(
     named = facts_of_theta if draws.shape[2] == settings.dim else {}
     if isinstance(keep, KeepFunction):
         named = {"parameters": Layout({"kept": (keep.size,)})}
-    more = {"moments": _moments(alive), "again": again, "weights": _weights(plan, n_draws)}
+    more = {"moments": _moments(alive), "rerun": rerun, "weights": _weights(plan, n_draws)}
     more["by_coordinate"] = _by_coordinate(alive, settings, plan)
     return Trace(draws, info, kinetic, configurational, final, **more, **named)
 

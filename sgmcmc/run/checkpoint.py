@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines.plan import Plan
-from sgmcmc.engines.recording import Tally
-from sgmcmc.engines.scheduler import Chain
-from sgmcmc.engines.watch import watched
 from sgmcmc.integrators import State
 from sgmcmc.run.build_trace import versions
+from sgmcmc.run.coordinate_temperatures import watched
 from sgmcmc.run.draw_file import DrawFile
 from sgmcmc.run.identity import difference
-from sgmcmc.run.older import with_variance
+from sgmcmc.run.old_formats import with_variance
+from sgmcmc.run.plan import Plan
+from sgmcmc.run.recording import Tally
+from sgmcmc.run.scheduler import Chain
 from sgmcmc.trace import archive
 
 __all__ = ["Checkpoint", "Saved", "draws_beside", "load", "restore"]

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from sgmcmc.checks import is_mapped
 from sgmcmc.compiler.fingerprints import fingerprint, implementations_fingerprint
-from sgmcmc.engines.recording import Keep, KeepFunction
-from sgmcmc.engines.scheduler import Chain
 from sgmcmc.potentials import Potential, PythonPotential
+from sgmcmc.run.recording import Keep, KeepFunction
+from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings
 
 __all__ = ["difference", "digest_of", "identity"]

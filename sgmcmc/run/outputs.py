@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines.recording import InMemory, Keep, KeepMoments, Recorder, Sink, Tally
-from sgmcmc.engines.scheduler import Chain
 from sgmcmc.run.arguments import Place
 from sgmcmc.run.checkpoint import Checkpoint, Saved, draws_beside, restore
 from sgmcmc.run.draw_file import DrawFile
 from sgmcmc.run.identity import identity
 from sgmcmc.run.lock import Lock
+from sgmcmc.run.recording import InMemory, Keep, KeepMoments, Recorder, Sink, Tally
+from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings
 
 __all__ = ["Keeping", "open_keeping"]

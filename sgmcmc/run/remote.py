@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sgmcmc.engines import scheduler
-from sgmcmc.engines.recording import Collected, Keep, Recorder, Sink
-from sgmcmc.engines.scheduler import Chain
 from sgmcmc.integrators import State
+from sgmcmc.run import scheduler
 from sgmcmc.run.pickling import pack, unpack
+from sgmcmc.run.recording import Collected, Keep, Recorder, Sink
+from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings, local_tasks
 from sgmcmc.threads import undisturbed
 

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sgmcmc import checks
-from sgmcmc.bias.again import Again
 from sgmcmc.bias.health import warn_of
+from sgmcmc.bias.rerun import Rerun
 from sgmcmc.bias.runaway import falls_for_ever
 from sgmcmc.compiler import waiting
-from sgmcmc.engines import scheduler
 from sgmcmc.minibatch import Blocks
+from sgmcmc.run import scheduler
 from sgmcmc.run.arguments import Place, as_keep, as_place, as_seed, as_settings, check_progress
+from sgmcmc.run.auto_scale import in_natural_units
 from sgmcmc.run.build_trace import collect, facts
 from sgmcmc.run.checkpoint import load
 from sgmcmc.run.lock import Lock
@@ -27,7 +28,6 @@ from sgmcmc.run.outputs import Keeping, open_keeping
 from sgmcmc.run.remote import remote_tasks
 from sgmcmc.run.settings import Settings, local_tasks
 from sgmcmc.run.starts import start
-from sgmcmc.run.units import in_natural_units
 from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace
 
@@ -126,8 +126,8 @@ def sample(
         all_chains = start(settings, init, seed)
         kept = as_keep(keep, all_chains[0].state.theta)
         keeping = stack.enter_context(open_keeping(settings, place, kept, all_chains, seed, saved))
-        again = Again(sample, model, sampler, given | {"seed": seed, "threads": threads, "on_divergence": "drop"})
-        trace = _run(settings, place, keeping, seed, progress, again)
+        rerun = Rerun(sample, model, sampler, given | {"seed": seed, "threads": threads, "on_divergence": "drop"})
+        trace = _run(settings, place, keeping, seed, progress, rerun)
     if measured_scale:
         trace.info["scale"] = np.asarray(sampler.scale).tolist()
     trace.info["minibatch"] = _name(minibatch) if batch_size is not None else None
@@ -147,7 +147,7 @@ def _run(
     keeping: Keeping,
     seed: int,
     progress: bool | Callable[[int], None],
-    again: Again,
+    rerun: Rerun,
 ) -> Trace:
     job, chains = settings.job(keeping.recorder), keeping.chains
     end = job.end
@@ -165,7 +165,7 @@ def _run(
     info = facts(settings, seed, sum(c.step for c in chains) - before, seconds, compiled - begin)
     info |= {"interrupted": interrupted, "threads": threads}
     info |= {"executor": None if place.executor is None else type(place.executor).__name__}
-    return collect(settings, job.plan, chains, keeping.values(), keeping.keep, info, again)
+    return collect(settings, job.plan, chains, keeping.values(), keeping.keep, info, rerun)
 
 
 def _tasks(

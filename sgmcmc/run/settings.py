@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines import cpu, lanes, python, scheduler, sharding
-from sgmcmc.engines.chains import set_apart
-from sgmcmc.engines.plan import Plan, make_plan, segments_for
-from sgmcmc.engines.recording import Recorder
 from sgmcmc.minibatch import EpochShuffle, FullData, variance_share
 from sgmcmc.parameters import Layout
 from sgmcmc.potentials import PythonPotential, laid_out
+from sgmcmc.run import lanes, loop_compiled, loop_python, scheduler, sharding
+from sgmcmc.run.chains import set_apart
+from sgmcmc.run.plan import Plan, make_plan, segments_for
+from sgmcmc.run.recording import Recorder
 from sgmcmc.samplers import Sampler, in_precision
 
 __all__ = ["Settings", "local_tasks"]
@@ -65,15 +65,15 @@ class Settings:
         )
 
     @property
-    def measure(self) -> cpu.Measured | cpu.Unmeasured:
+    def measure(self) -> loop_compiled.Measured | loop_compiled.Unmeasured:
         """Whether the variance of the gradient noise is measured on the way: where it matters and cannot be known."""
         if not self.sampler.wants_variance or (isinstance(self.rows, FullData) and not self.own_noise):
-            return cpu.Unmeasured()
+            return loop_compiled.Unmeasured()
         if self.own_noise:  # two gradients tell it, each of a whole batch
-            return cpu.Measured(1.0)
+            return loop_compiled.Measured(1.0)
         h = float(self.sampler.schedule.step_sizes(np.zeros(1, np.int64))[0])
         rate = h * self.sampler.relaxation if isinstance(self.rows, EpochShuffle) else 0.0  # of others it says nothing
-        return cpu.Measured(math.sqrt(variance_share(self.rows, self.n_rows, rate)))
+        return loop_compiled.Measured(math.sqrt(variance_share(self.rows, self.n_rows, rate)))
 
     @property
     def known_variance(self) -> float:
@@ -84,12 +84,14 @@ class Settings:
         """What the engines want to know."""
         kind = self.dtype
         weight = 1.0 if isinstance(self.rows, FullData) else self.n_rows / self.rows.size
-        in_python = partial(python.run_chunk, threads=self.cores // self.threads, twice=self.own_noise)
+        in_python = partial(loop_python.run_chunk, threads=self.cores // self.threads, twice=self.own_noise)
         return scheduler.Job(
-            in_python if self.interpreted else cpu.run_chunk,
+            in_python if self.interpreted else loop_compiled.run_chunk,
             self.sampler.dynamics(self.dim, kind),
             self.model if self.interpreted else self._laid_out(in_precision(self.model, kind)),
-            in_precision(cpu.Gradient(self.rows, self.n_rows, weight, self.noise, self.clip, self.measure), kind),
+            in_precision(
+                loop_compiled.Gradient(self.rows, self.n_rows, weight, self.noise, self.clip, self.measure), kind
+            ),
             self.plan,
             kind,
             recorder,
@@ -116,9 +118,9 @@ def local_tasks(
 ) -> Sequence[scheduler.Task]:
     """Who runs the chains: the GPUs, or packs of small chains, or teams for each, or groups of chains one after the other."""
     if device == "cuda":
-        from sgmcmc.engines import cuda
+        from sgmcmc.run.gpu import chains as gpu_chains
 
-        return cuda.fleets(job, chains, seed)
+        return gpu_chains.fleets(job, chains, seed)
     found: Sequence[scheduler.Task] | None = lanes.packs(job, chains, threads, out)
     if found is None:
         set_apart(chains)

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
-from sgmcmc.engines.chains import Herd, Herded
-from sgmcmc.engines.cpu import Unmeasured
-from sgmcmc.engines.scheduler import Chain
 from sgmcmc.integrators import State
 from sgmcmc.rng import stream
-from sgmcmc.run.older import with_variance
+from sgmcmc.run.chains import Herd, Herded
+from sgmcmc.run.loop_compiled import Unmeasured
+from sgmcmc.run.old_formats import with_variance
+from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings
 from sgmcmc.trace import Trace
 

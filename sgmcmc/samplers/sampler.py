@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from sgmcmc import checks
-from sgmcmc.device import step as device_step
+from sgmcmc.gpu import update as device_step
 from sgmcmc.integrators import BAOAB, Dynamics, Euler, Noise, State, SymmetricSplitting, advance
 from sgmcmc.integrators.flows import drift
 from sgmcmc.integrators.step import draw_momenta, noise_buffers, update_once

@@ -13,10 +13,10 @@ from scipy.stats import t as student_law
 import sgmcmc as sg
 from sgmcmc.bias.coordinates import TOLERANCE, intervals, worst_coordinate
 from sgmcmc.bias.quantiles import student_quantile
-from sgmcmc.engines import scheduler
-from sgmcmc.engines.plan import make_plan, segments_for
-from sgmcmc.engines.watch import MEASURED, NOTHING, ORIGIN, watched
 from sgmcmc.integrators import threaded as spread
+from sgmcmc.run import scheduler
+from sgmcmc.run.coordinate_temperatures import MEASURED, NOTHING, ORIGIN, watched
+from sgmcmc.run.plan import make_plan, segments_for
 from sgmcmc.schedules import Constant, Cyclical
 from sgmcmc.trace import archive
 

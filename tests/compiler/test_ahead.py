@@ -17,7 +17,7 @@ from sgmcmc.compiler import ahead
 
 SCRIPT = """
 import numpy as np, sgmcmc as sg
-from sgmcmc.engines.cpu import run_chunk
+from sgmcmc.run.loop_compiled import run_chunk
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)
 model = sg.models.LogisticRegression(X, y, prior=sg.priors.Gaussian(10.0))

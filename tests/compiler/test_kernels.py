@@ -100,7 +100,13 @@ def test_an_edited_kernel_outside_of_the_package_is_never_run_stale(project):
 
 def all_modules():
     """Every module of the package that can be imported here."""
-    skipped = ("sgmcmc.__main__", "sgmcmc.device", "sgmcmc.engines.cuda", "sgmcmc.bench", "sgmcmc.adapters")
+    skipped = (
+        "sgmcmc.__main__",
+        "sgmcmc.gpu",
+        "sgmcmc.run.gpu",
+        "sgmcmc.evidence.benchmarks",
+        "sgmcmc.adapters",
+    )
     for info in pkgutil.walk_packages(sgmcmc.__path__, "sgmcmc."):
         if not info.name.startswith(skipped):
             yield importlib.import_module(info.name)
@@ -137,7 +143,7 @@ def test_every_file_that_a_compiled_function_comes_from_is_in_the_key(tmp_path, 
 
 SAME_NAME = """
 import numba, numpy as np, sys, sgmcmc as sg
-from sgmcmc.engines.cpu import run_chunk
+from sgmcmc.run.loop_compiled import run_chunk
 
 def sampled(factor):
     @numba.njit
@@ -170,7 +176,7 @@ def test_functions_of_one_name_that_two_processes_have_kept_stay_apart_in_a_thir
 
 
 FORKED = """
-import os, numba, sgmcmc.engines.cpu
+import os, numba, sgmcmc.run.loop_compiled
 for _ in range(2):
     if os.fork() == 0:
         compiled = numba.njit(lambda x: x + 1)

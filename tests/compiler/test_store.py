@@ -195,7 +195,7 @@ def test_without_a_home_what_came_with_the_installation_is_still_found(tmp_path,
 
 SCRIPT = """
 import numpy as np, sgmcmc as sg
-from sgmcmc.engines.lane_loop import run_pack
+from sgmcmc.run.loop_lanes import run_pack
 options = {"warmup": 0, "chains": 2, "seed": 1, "progress": False, "warn": False}
 draws = sg.sample(sg.models.Gaussian(np.zeros(2), 1.0), sg.SGLD(0.1), 20, **options).draws
 print(draws.sum(), sum(run_pack.stats.cache_hits.values()))

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import lanes, scheduler
 from sgmcmc.kinetics import MonomialGamma
 from sgmcmc.potentials import PythonPotential
+from sgmcmc.run import lanes, scheduler
 from sgmcmc.samplers import sampler as samplers
 
 GAUSS = sg.models.Gaussian(np.zeros(3), np.array([1.0, 2.0, 3.0]))

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sgmcmc as sg
-from sgmcmc.engines import lanes, scheduler
+from sgmcmc.run import lanes, scheduler
 from sgmcmc.samplers import sampler as samplers
 
 HOME = str(Path(sg.__file__).parent)

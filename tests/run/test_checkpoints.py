@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import scheduler
 from sgmcmc.run import checkpoint as checkpoints
-from sgmcmc.run import draw_file
+from sgmcmc.run import draw_file, scheduler
 from sgmcmc.trace import archive
 
 rng = np.random.default_rng(7)

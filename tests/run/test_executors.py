@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import scheduler
 from sgmcmc.potentials import add_gradient
-from sgmcmc.run import pickling, remote
+from sgmcmc.run import pickling, remote, scheduler
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(60, 3))
