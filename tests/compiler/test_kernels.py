@@ -141,6 +141,24 @@ def test_every_file_that_a_compiled_function_comes_from_is_in_the_key(tmp_path, 
     assert fingerprints.package_fingerprint() == before
 
 
+def test_a_kernel_of_a_folder_that_does_not_count_is_known_by_its_bytecode():
+    def one(x):
+        return x + 1.0
+
+    def two(x):
+        return x + 2.0
+
+    def of(module):
+        for function in (one, two):
+            function.__module__, function.__qualname__ = module, "kernel"
+        return fingerprints.fingerprint(one), fingerprints.fingerprint(two)
+
+    first, second = of("sgmcmc.evidence.benchmarks.fill")
+    assert first != second
+    first, second = of("sgmcmc.rng.normal_fills")  # whose source is in every key
+    assert first == second
+
+
 SAME_NAME = """
 import numba, numpy as np, sys, sgmcmc as sg
 from sgmcmc.run.loop_compiled import run_chunk

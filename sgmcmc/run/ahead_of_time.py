@@ -2,6 +2,8 @@
 
 They are found by their content, as all kernels are: with another processor, another Numba or an edited source none is found, and
 what is needed is compiled as ever. The kernel around a gradient of your own holds that gradient; what can be here is its parts.
+
+Imports are inside of functions: a worker chooses its folder before Numba is loaded.
 """
 
 from __future__ import annotations
@@ -65,28 +67,31 @@ def compile_case(case: Case) -> Case:
     """One run that takes no time beside its compilation."""
     from numba import njit
 
-    import sgmcmc as sg
+    from sgmcmc.models import FiveWell, LogisticRegression
+    from sgmcmc.potentials import Potential
+    from sgmcmc.priors import Gaussian
+    from sgmcmc.run.sample import sample
 
     preset, model, dtype = case
     sampler = sampler_of(preset)
     options: dict[str, Any] = {"warmup": 0, "seed": 0, "dtype": dtype, "progress": False, "warn": False}
     if model == "logistic regression":
         X, y = np.eye(4), np.arange(4) % 2
-        sg.sample(sg.models.LogisticRegression(X, y, sg.priors.Gaussian(1.0)), sampler, 1, batch_size=2, **options)
+        sample(LogisticRegression(X, y, Gaussian(1.0)), sampler, 1, batch_size=2, **options)
     elif model == "five wells":
-        sg.sample(sg.models.FiveWell(), sampler, 1, **options)
+        sample(FiveWell(), sampler, 1, **options)
     else:
         data = np.eye(4), np.zeros(4)
-        sg.sample(sg.Potential(njit(_gradient), dim=4, data=data), sampler, 1, batch_size=2, **options)
+        sample(Potential(njit(_gradient), dim=4, data=data), sampler, 1, batch_size=2, **options)
     return case
 
 
 def sampler_of(preset: str) -> Any:
     """The sampler of a case: "SGNHT", or "SGMGTD, a = 2.0"."""
-    import sgmcmc as sg
+    from sgmcmc.samplers import presets
 
     name, _, a = preset.partition(", a = ")
-    return getattr(sg, name)(1e-3, *([float(a)] if a else []))
+    return getattr(presets, name)(1e-3, *([float(a)] if a else []))
 
 
 def _gradient(theta: Any, data: Any, rows: Any) -> Any:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import sgmcmc
-from sgmcmc.compiler import ahead
+from sgmcmc.run import ahead_of_time as ahead
 
 SCRIPT = """
 import numpy as np, sgmcmc as sg
@@ -72,7 +72,7 @@ def hook(monkeypatch):
 
     def make(fails=False):
         def compile_in_advance(command, **_options):
-            assert command[1:3] == ["-m", "sgmcmc.compiler.ahead"]
+            assert command[1:3] == ["-m", "sgmcmc.run.ahead_of_time"]
             for name in ("one.nbc", "two.nbc"):
                 (Path(command[3]) / name).write_bytes(b"code")
             return SimpleNamespace(returncode=int(fails), stderr="Traceback\nImportError: no numba\n")
