@@ -1,7 +1,7 @@
-"""The state of CUDA on this machine: ready or not, why not, and what would help.
+"""Whether CUDA is usable on this machine, why not, and the remedy.
 
-Nothing here is imported by ``import sgmcmc``. Numba's CUDA support is imported inside `find_state`, and whatever goes wrong
-there is part of the answer: an installation that is broken must not break a run on the CPU.
+``import sgmcmc`` does not import this module. Numba's CUDA support is imported inside `find_state`, and any error there is part
+of the result: a broken installation must not break a run on the CPU.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ REMEDIES = {
 
 
 class CudaState(NamedTuple):
-    """What `find_state` found."""
+    """The result of `find_state`."""
 
     state: str  # one of the six words above
     reason: str
-    implementation: str  # whose numba.cuda it is
+    implementation: str  # which package provides numba.cuda
     devices: tuple[str, ...] = ()
 
     @property
     def usable(self) -> bool:
-        """Whether kernels can be launched, be it in the simulator."""
+        """Whether kernels can be launched, on a GPU or in the simulator."""
         return self.state in (READY, SIMULATOR)
 
     @property

@@ -1,7 +1,7 @@
-"""Kernels of a device: kept on disk by content, launched in blocks that fill it. Imported inside functions only.
+"""GPU kernels: cached on disk by content, launched in blocks that fill the device. Imported inside functions only.
 
-A compiled kernel is stored with its PTX and machine code by Numba's own cache; the key is that of `sgmcmc.compiler.kernels`, so
-that an edit anywhere in the package, or in an implementation of a user's, is never answered with old code.
+Numba's own cache stores a compiled kernel with its PTX and machine code under the key of `sgmcmc.compiler.kernels`, so an edit
+in the package or in a user's implementation gives another key.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def device_kernel(function: Callable[..., Any]) -> Any:
 
 
 def compiler_version() -> str:
-    """Whose compiler for GPUs it is. The compute capability and the version of CUDA's runtime are in Numba's key."""
+    """The package that compiles for GPUs. The compute capability and the version of CUDA's runtime are in Numba's key."""
     try:
         return f"numba-cuda {metadata.version('numba-cuda')}"
     except metadata.PackageNotFoundError:
@@ -39,10 +39,9 @@ def compiler_version() -> str:
 
 
 def block_size(kernel: Any, arguments: tuple[Any, ...], threads: int, default: int) -> int:
-    """How many threads a block shall have: so many that a multiprocessor holds most threads, `default` if that is as good.
+    """Threads per block: the size with which a multiprocessor holds most threads, `default` among equals.
 
-    It is also `default` where there are too few threads to fill the device, or where the driver cannot tell. Results do not
-    depend on it.
+    Also `default` if there are too few threads to fill the device, or if the driver does not tell. Results do not depend on it.
     """
     try:
         context = cuda.current_context()
@@ -51,7 +50,7 @@ def block_size(kernel: Any, arguments: tuple[Any, ...], threads: int, default: i
         compiled = kernel.compile(tuple(kernel.typeof_pyval(a) for a in arguments))
         function = backend.registers_of(compiled)
         resident = {b: b * int(context.get_active_blocks_per_multiprocessor(function, b, 0)) for b in BLOCKS}
-    except Exception:  # an older driver, the simulator, another binding: whatever it is, the default is right too
+    except Exception:  # an older driver, the simulator, another binding: the default is correct, too
         return default
     best = max(resident.values())
     return default if resident.get(default, 0) == best else max(resident, key=resident.__getitem__)

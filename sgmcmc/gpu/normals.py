@@ -1,4 +1,4 @@
-"""Normals for one thread: a column of one step's, without scratch space."""
+"""Normals of one step for one GPU thread, without scratch memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fill_column(out: Any, stream: Any, step: Any, purpose: Any, first: Any) -> A
 
 @loop
 def fill_step_noise(dynamics: Any, noise: Any, stream: Any, step: Any, first: Any) -> Any:
-    """The normals of one step for the coordinates from `first` on; only the kinds that are needed."""
+    """The normals of one step for the coordinates from `first` on: those of p, θ and ξ that the step uses."""
     if noise.p.size > 0:
         fill_column(noise.p, stream, step, NOISE_P, first)
     if dynamics.sigma_theta > 0.0:

@@ -1,7 +1,7 @@
-"""CUDA at hand: what Numba lacks on its CUDA target, memory, and launches.
+"""The CUDA runtime: device memory, launches, and functions that Numba's CUDA target lacks.
 
-Imported only when a GPU (or its simulator) is about to be used. Open functions reach the GPU as they are: `sgmcmc.compiler`
-compiles them on request. In the simulator device memory is NumPy's, which tuples can hold.
+Imported only when a GPU or its simulator is used. Open functions need no GPU form: `sgmcmc.compiler` compiles them for the
+device on request. In the simulator device memory is NumPy's, which tuples can hold.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ if not simulated:
 
     @overload(np.sqrt, target="cuda")
     def _square_root(x):
-        """Numba's CUDA target has the square root of `math` alone."""
+        """Numba's CUDA target has `math.sqrt` only."""
         return (lambda x: math.sqrt(x)) if isinstance(x, types.Float) else None
 
     @overload(min, target="cuda")
     def _smaller(x, y):
-        """Numba's own for the CPU takes any number of arguments, which its CUDA target cannot compile."""
+        """Numba's own takes any number of arguments, which its CUDA target cannot compile."""
         return (lambda x, y: y if y < x else x) if isinstance(x, types.Number) else None
 
     @overload(max, target="cuda")
@@ -64,7 +64,7 @@ _one_at_a_time: Any = threading.Lock() if simulated else contextlib.nullcontext(
 
 
 def devices() -> list[Any]:
-    """The GPUs there are; one stand-in for the simulator."""
+    """The GPUs; None stands for the simulator's."""
     return [None] if simulated else list(cuda.gpus)
 
 
@@ -79,7 +79,7 @@ def on(device: Any) -> Any:
 
 
 def upload(array: Any) -> Any:
-    """A copy on the device, there when this returns: streams of other libraries do not wait for the default one."""
+    """A copy on the device, complete on return: streams of other libraries do not wait for the default one."""
     if simulated:
         return np.array(array)
     if array.size == 0:  # an empty copy would have strides of 0, hence another type than a full one
@@ -90,7 +90,7 @@ def upload(array: Any) -> Any:
 
 
 def duplicate(array: Any, stream: Any) -> Any:
-    """A copy from device to device, in its turn on a stream."""
+    """A copy from device to device, on a stream."""
     if simulated:
         return np.array(array)
     copy = cuda.device_array_like(array, stream=stream)
@@ -99,7 +99,7 @@ def duplicate(array: Any, stream: Any) -> Any:
 
 
 def download(array: Any) -> Any:
-    """A copy on the host, of what the array's stream has made of it by then."""
+    """A copy on the host, after all work on the array's stream."""
     if simulated:
         return np.array(array)
     copy = array.copy_to_host()
@@ -118,13 +118,13 @@ def fill(array: Any, value: Any) -> None:
 def adopt(array: Any, wait: bool = True) -> Any:
     """A device array of another library, through ``__cuda_array_interface__``: the same memory, not a copy.
 
-    With `wait` its owner's stream comes to rest first; who goes on in that stream need not.
+    With `wait` the owner's stream is synchronised first, which work on that same stream does not need.
     """
     return host_view(array) if simulated else cuda.as_cuda_array(array, sync=wait)
 
 
 def host_view(array: Any) -> Any:
-    """What `adopt` is where device memory is the host's."""
+    """`adopt` where device memory is host memory."""
     if isinstance(array, np.ndarray):
         return array
     interface = array.__cuda_array_interface__
@@ -137,24 +137,24 @@ _shaping = threading.Lock()  # filters of warnings belong to all threads
 
 
 def _shape(kernel: Any, *shape: Any) -> Any:
-    """A kernel with its launch shape. Few chains make a small grid: no reason for the warning that Numba has ready."""
+    """A kernel with its launch shape, without Numba's warning on small grids: few chains make one."""
     with _shaping, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Grid size")
         return kernel[shape]
 
 
-# In the simulator a kernel has one shape at a time: that which it was given last.
+# In the simulator a kernel has one shape at a time, the last.
 shaped: Any = _shape if simulated else functools.lru_cache(maxsize=128)(_shape)
 
 
 @functools.lru_cache(maxsize=128)
 def stream_of_place(device: int, number: int | None) -> Any:
-    """The stream of another library that has this number on the current device; 0 is Numba's default, on which we wait."""
+    """The stream with this number on the current device; 0 is Numba's default stream."""
     return 0 if number is None else cuda.external_stream(number)
 
 
 def launch(kernel: Any, threads: int, block: int, arguments: tuple[Any, ...], stream: Any = 0) -> None:
-    """Run a kernel on at least so many threads. On the default stream wait for it; on a caller's, he does."""
+    """Run a kernel on at least `threads` threads. On the default stream, wait for it; on another, the caller waits."""
     with _one_at_a_time:
         shaped(kernel, (threads + block - 1) // block, block, stream)(*arguments)
         if stream == 0:

@@ -1,8 +1,7 @@
-"""Ask and tell on a device: the step of a chain whose arrays, and whose gradient, live in a GPU's memory.
+"""Ask and tell on a device: the step of a chain whose arrays and gradient are in GPU memory.
 
-The gradient is read where it is, through ``__cuda_array_interface__``, on its owner's stream; states are device arrays with
-that same interface. Every coordinate is on its own but for the number of its step, so a thermostat must be one per
-coordinate.
+The gradient is read in place, through ``__cuda_array_interface__``, on its owner's stream; states are device arrays with the
+same interface. Coordinates are independent, so the thermostat must be one per coordinate.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from sgmcmc.thermostats import PerChain
 
 __all__ = ["advance_four", "advance_stretch", "is_device_array", "launch_step", "stretch", "uploaded"]
 
-BLOCK = 128  # threads per block, if the device knows no better
+BLOCK = 128  # threads per block, unless the device prefers another size
 
 
 def is_device_array(value: Any) -> bool:
-    """Whether an array lives on a GPU."""
+    """Whether an array is in GPU memory."""
     return hasattr(value, "__cuda_array_interface__")
 
 
@@ -40,7 +39,7 @@ def uploaded(value: Any, upload: Any) -> Any:
 
 @loop
 def stretch(state: Any, sizes: Any, low: Any, high: Any) -> Any:
-    """The coordinates low … high − 1 of a state, with what belongs to them; to all of them, if ξ is one per chain."""
+    """The coordinates low … high − 1 of a state, with their ξ and its arrays; one ξ per chain belongs to all coordinates."""
     c, d = min(low, sizes.xi), min(high, sizes.xi)
     e, f = min(low, sizes.loss), min(high, sizes.loss)
     return State(
@@ -59,7 +58,7 @@ def stretch(state: Any, sizes: Any, low: Any, high: Any) -> Any:
 def advance_stretch(
     dynamics: Any, own: Any, gradient: Any, noise: Any, stream: Any, step: Any, before: Any, h: Any, low: Any
 ) -> Any:
-    """A step of the coordinates from `low` on, a multiple of 4, whose state is `own`. Gives back their Σ p K'(p)."""
+    """A step of the coordinates from `low` on, a multiple of 4, whose state is `own`. Returns their Σ p K'(p)."""
     high, a, c = low + own.theta.size, min(low, noise.p.size), min(low, noise.xi.size)
     normals = Noise(noise.p[a : a + own.p.size], noise.theta[low:high], noise.xi[c : c + own.xi.size])
     fill_step_noise(dynamics, normals, stream, step, low)
@@ -80,13 +79,13 @@ def advance_four(
     h: Any,
     low: Any,
 ) -> Any:
-    """A step of the coordinates low … low + 3, those of them that there are."""
+    """A step of the coordinates low … low + 3, as far as they exist."""
     own = stretch(state, sizes, low, min(low + 4, sizes.theta))
     return advance_stretch(dynamics, own, gradient, noise, stream, step, before, h, low)
 
 
 class Device:
-    """A device that launches updates; tests have one of their own, without a GPU."""
+    """A device that launches updates; tests use another one, without a GPU."""
 
     def __init__(self) -> None:
         from sgmcmc.gpu import kernel_cache, runtime, update_kernel
@@ -112,21 +111,21 @@ class Device:
         self._launch(self.kernel, threads, self._blocks[key], arguments, stream)
 
     def stream_of(self, array: Any) -> Any:
-        """The stream on which the owner of an array works, as far as he says."""
+        """The stream of the owner of an array, if its interface names one."""
         return self._stream_of_place(*self.place_of(array))
 
     def place_of(self, array: Any) -> tuple[int, Any]:
-        """The device and the stream of an array: what happens there happens one after another, and may share memory."""
+        """Device and stream of an array: work with equal values is sequential, and may share memory."""
         return self._current(), array.__cuda_array_interface__.get("stream")
 
 
 def upload_state(state: State, device: Any) -> State:
-    """The arrays of a chain on the device; those that are empty get room for one number, as device memory must."""
+    """The arrays of a chain on the device; empty ones get one number, as device memory cannot be empty."""
     return State(*(device.upload(a if a.size > 0 else np.zeros(1, a.dtype)) for a in state))
 
 
 def check_gradient(gradient: Any, theta: Any, device: Any) -> None:
-    """Refuse a gradient of the wrong length or precision, or one that is not where the chain is."""
+    """Refuse a gradient of the wrong length or precision, or on another device than the chain."""
     if not device.holds(theta):
         raise ValueError("gradient lives on a GPU, the state on the host; start with the init of an array on the GPU")
     shape, given = tuple(gradient.__cuda_array_interface__["shape"]), gradient.__cuda_array_interface__["typestr"]

@@ -1,4 +1,4 @@
-"""The fused update on a device: a thread takes four coordinates, the normals of one or two Philox calls, through a step."""
+"""The fused update kernel: each thread advances four coordinates, with the normals of one or two Philox calls."""
 
 from __future__ import annotations
 

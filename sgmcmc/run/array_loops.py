@@ -1,4 +1,4 @@
-"""Loops over a vector that every engine needs: a copy, the work of the gradient, a check that all is finite."""
+"""Loops over a vector for all chain loops: copy, work of the gradient, check that all is finite."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["copy", "is_finite", "nothing_if_finite", "sum_of_work", "work"]
 
 @loop(inline=True)
 def copy(source, target):
-    """target[:] = source, without the error message that NumPy's would have to allocate."""
+    """target[:] = source, without the error message for which NumPy's allocates."""
     for i in range(source.size):
         target[i] = source[i]
 
@@ -28,7 +28,7 @@ def sum_of_work(theta, origin, gradient):
 
 @loop(inline=True)
 def work(theta, origin, gradient):
-    """(θ − origin)·∇U/d, whose mean is T for any fixed origin; one that is near makes it less noisy."""
+    """(θ − origin)·∇U/d, whose mean is T for any fixed origin; its variance is smaller for one near θ."""
     total = sum_of_work(theta, origin, gradient)
     return total / like(total, theta.size)
 
@@ -44,5 +44,5 @@ def nothing_if_finite(values):
 
 @loop(inline=True)
 def is_finite(state):
-    """Whether θ and ξ are finite: an infinite friction would hold θ still for ever."""
+    """Whether θ and ξ are finite: an infinite friction would stop θ."""
     return nothing_if_finite(state.theta) + nothing_if_finite(state.xi) == 0.0

@@ -1,4 +1,4 @@
-"""Natural units: ``scale="auto"`` becomes the spread of the posterior, measured by a pilot run and frozen then."""
+"""``scale="auto"``: the scale of the posterior, measured by a pilot run and then fixed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def in_natural_units(
     seed: int,
     progress: bool,
 ) -> tuple[Sampler, Any]:
-    """The sampler with a measured scale, and where its chains start.
+    """The sampler with a measured scale, and the starts of its chains.
 
-    A run that continues a trace takes the scale of that trace. Otherwise a pilot of some thousand gradients finds it; starts
-    that were not given are where the pilot ended. The pilot depends on the model, on `init` and on the seed alone, so a
+    A run that continues a trace takes the scale of that trace. Otherwise a pilot of some thousand gradients measures it, and
+    starts that were not given are where the pilot ended. The pilot depends on the model, `init` and the seed alone, so a
     resumed run has the same scale.
     """
     if isinstance(init, Trace):

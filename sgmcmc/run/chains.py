@@ -1,7 +1,7 @@
-"""Chains that start together: their states are rows of common arrays.
+"""Chains as arrays: the states of all chains are rows of common arrays, and a chain is a view of its row.
 
-A step of a small chain takes some ns; to make eight short arrays for each of thousands of chains, stack and cut them again took
-15 µs per chain. Here a chain is a place in its herd, and its own arrays are views, made when they are asked for.
+Views are made on first use: eight short arrays per chain, stacked and split again, took 15 µs per chain, and a step of a small
+chain takes some ns.
 """
 
 from __future__ import annotations
@@ -16,115 +16,115 @@ from sgmcmc.rng import Stream
 from sgmcmc.run.scheduler import Chain
 from sgmcmc.threads import rows_on_own_lines
 
-__all__ = ["Herd", "Herded", "herd_of", "set_apart"]
+__all__ = ["ChainArrays", "ChainView", "arrays_of", "put_on_own_lines"]
 
-Terms = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 
-class Herd:
-    """A row per chain: states, where recording began, sums of measurements; a pack's sums by coordinate, once there are any."""
+class ChainArrays:
+    """States, origins and sums of measurements, a row per chain; sums by coordinate and by segment once there are any."""
 
     def __init__(self, states: State, origins: NDArray[Any], sums: NDArray[np.float64]) -> None:
         self.states, self.origins, self.sums = states, origins, sums
-        self.terms: Terms | None = None
-        self.watch: Terms | None = None  # by segment and coordinate
-        self.is_home = False  # whether its rows are what its chains write to, or leave behind
+        self.coordinate_sums: Array | None = None
+        self.segment_sums: Array | None = None  # (chain, segment, …): see sgmcmc.run.coordinate_temperatures
+        self.holds_states = False  # whether these rows, not copies of them, have the last states
 
-    def set_apart(self) -> None:
-        """Move the rows to memory where no two share a line."""
+    def put_on_own_lines(self) -> None:
+        """Move the rows to memory in which no two rows share a cache line."""
         *states, self.origins, self.sums = rows_on_own_lines((*self.states, self.origins, self.sums), len(self.sums))
-        self.states, self.is_home = State(*states), True
+        self.states, self.holds_states = State(*states), True
 
-    def terms_for(self, coordinates: int) -> Terms:
-        """Room for `terms`, zeros at first."""
-        if self.terms is None:
-            self.terms = np.zeros((len(self.sums), coordinates))
-        return self.terms
+    def coordinate_sums_for(self, coordinates: int) -> Array:
+        """`coordinate_sums`; zeros if there were none."""
+        if self.coordinate_sums is None:
+            self.coordinate_sums = np.zeros((len(self.sums), coordinates))
+        return self.coordinate_sums
 
-    def watch_for(self, shape: tuple[int, int]) -> Terms:
-        """Room for `watch`, zeros at first."""
-        if self.watch is None:
-            self.watch = np.zeros((len(self.sums), *shape))
-        return self.watch
+    def segment_sums_for(self, shape: tuple[int, int]) -> Array:
+        """`segment_sums`; zeros if there were none."""
+        if self.segment_sums is None:
+            self.segment_sums = np.zeros((len(self.sums), *shape))
+        return self.segment_sums
 
 
-class Herded(Chain):
-    """A chain of a herd; made before its first step."""
+class ChainView(Chain):
+    """A chain whose arrays are views of row `row` of `arrays`; made before its first step."""
 
-    def __init__(self, herd: Herd, place: int, keys: Stream, out: NDArray[Any], fresh: bool) -> None:
-        self.herd, self.place, self.keys = herd, place, keys
-        self.number, self.step, self.before, self.out, self.fresh = place, 0, 0.0, out, fresh
+    def __init__(self, arrays: ChainArrays, row: int, keys: Stream, out: NDArray[Any], fresh: bool) -> None:
+        self.arrays, self.row, self.keys = arrays, row, keys
+        self.number, self.step, self.before, self.out, self.fresh = row, 0, 0.0, out, fresh
 
     def __getattr__(self, name: str) -> Any:
-        """The chain's own arrays; what is asked for once stays."""
+        """Make a view on first use, and keep it."""
         if name == "state":
-            value: Any = State(*(array[self.place] for array in self.herd.states))
+            value: Any = State(*(array[self.row] for array in self.arrays.states))
         elif name == "stream":
             value = self.keys._replace(chain=np.uint32(self.number))
         elif name == "origin":
-            value = self.herd.origins[self.place]
+            value = self.arrays.origins[self.row]
         elif name == "sums":
-            value = self.herd.sums[self.place]
+            value = self.arrays.sums[self.row]
         else:
-            raise AttributeError(name)  # without a look at `herd`, which a copy in the making does not have yet
+            raise AttributeError(name)  # `arrays` is not read: a copy under construction does not have it yet
         setattr(self, name, value)
         return value
 
-    def look_again(self) -> None:
-        """Forget the views: the herd has moved."""
+    def drop_views(self) -> None:
+        """Drop the views: the arrays have moved."""
         for name in ("state", "origin", "sums"):
             self.__dict__.pop(name, None)
 
     @property
-    def terms(self) -> Terms | None:
-        return None if self.herd.terms is None else self.herd.terms[self.place]
+    def coordinate_sums(self) -> Array | None:
+        return None if self.arrays.coordinate_sums is None else self.arrays.coordinate_sums[self.row]
 
-    @terms.setter
-    def terms(self, value: Terms | None) -> None:
+    @coordinate_sums.setter
+    def coordinate_sums(self, value: Array | None) -> None:
         if value is not None:
-            self.herd.terms_for(value.size)[self.place] = value
+            self.arrays.coordinate_sums_for(value.size)[self.row] = value
 
     @property
-    def watch(self) -> Terms | None:
-        return None if self.herd.watch is None else self.herd.watch[self.place]
+    def segment_sums(self) -> Array | None:
+        return None if self.arrays.segment_sums is None else self.arrays.segment_sums[self.row]
 
-    @watch.setter
-    def watch(self, value: Terms | None) -> None:
+    @segment_sums.setter
+    def segment_sums(self, value: Array | None) -> None:
         if value is not None:
-            self.herd.watch_for(value.shape)[self.place] = value
+            self.arrays.segment_sums_for(value.shape)[self.row] = value
 
 
-def set_apart(chains: list[Any]) -> None:
-    """Give every chain memory of its own for what it writes, so that no two threads write into one line."""
-    if all(isinstance(c, Herded) for c in chains):
-        chains[0].herd.set_apart()
+def put_on_own_lines(chains: list[Any]) -> None:
+    """Move what each chain writes to cache lines of its own, so that no two threads write to one line."""
+    if all(isinstance(c, ChainView) for c in chains):
+        chains[0].arrays.put_on_own_lines()
         for chain in chains:
-            chain.look_again()
+            chain.drop_views()
         return
     columns = zip(*((*c.state, c.origin, c.sums) for c in chains), strict=True)
-    rooms = rows_on_own_lines((np.stack(own) for own in columns), len(chains))
+    separate = rows_on_own_lines((np.stack(own) for own in columns), len(chains))
     for i, chain in enumerate(chains):
-        *state, chain.origin, chain.sums = (room[i] for room in rooms)
+        *state, chain.origin, chain.sums = (array[i] for array in separate)
         chain.state = State(*state)
 
 
-def herd_of(chains: list[Any]) -> tuple[Herd, Any]:
-    """The herd of chains that run in a pack, and where they are in it; chains with none become one."""
-    if isinstance(chains[0], Herded):
-        herd, places = chains[0].herd, [c.place for c in chains]
-        herd.is_home = True
-        in_a_row = places[-1] - places[0] == len(places) - 1
-        return herd, slice(places[0], places[-1] + 1) if in_a_row else places
+def arrays_of(chains: list[Any]) -> tuple[ChainArrays, Any]:
+    """The common arrays of chains, and the rows of these chains in them; made if there are none."""
+    if isinstance(chains[0], ChainView):
+        arrays, rows = chains[0].arrays, [c.row for c in chains]
+        arrays.holds_states = True
+        in_a_row = rows[-1] - rows[0] == len(rows) - 1
+        return arrays, slice(rows[0], rows[-1] + 1) if in_a_row else rows
     states = State(*(np.stack(own) for own in zip(*(c.state for c in chains), strict=True)))
-    herd = Herd(states, np.stack([c.origin for c in chains]), np.stack([c.sums for c in chains]))
-    for place, chain in enumerate(chains):
-        if chain.terms is not None:
-            herd.terms_for(chain.terms.size)[place] = chain.terms
-        if chain.watch is not None:
-            herd.watch_for(chain.watch.shape)[place] = chain.watch
+    arrays = ChainArrays(states, np.stack([c.origin for c in chains]), np.stack([c.sums for c in chains]))
+    for row, chain in enumerate(chains):
+        if chain.coordinate_sums is not None:
+            arrays.coordinate_sums_for(chain.coordinate_sums.size)[row] = chain.coordinate_sums
+        if chain.segment_sums is not None:
+            arrays.segment_sums_for(chain.segment_sums.shape)[row] = chain.segment_sums
         chain.state, chain.origin, chain.sums = (
-            State(*(a[place] for a in states)),
-            herd.origins[place],
-            herd.sums[place],
+            State(*(a[row] for a in states)),
+            arrays.origins[row],
+            arrays.sums[row],
         )
-    return herd, slice(0, len(chains))
+    return arrays, slice(0, len(chains))

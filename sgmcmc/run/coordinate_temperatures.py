@@ -1,7 +1,7 @@
-"""Watching coordinates: the terms of the configurational temperature, one coordinate at a time, in segments of the run.
+"""Configurational temperatures by coordinate, in segments of the run.
 
-A mean over coordinates hides one that is far too hot. Of every watched coordinate and segment are kept Σ (θ − o) ∂U, Σ (θ − o)
-and Σ ∂U, with o the origin of the chain; so the mean of (θ − c) ∂U is known for any centre c that is chosen later.
+A mean over coordinates hides one that is far too hot. Per tracked coordinate and segment these sums are kept: Σ (θ − o) ∂U,
+Σ (θ − o) and Σ ∂U, with o the origin of the chain. They give the mean of (θ − c) ∂U for any centre c chosen later.
 """
 
 from __future__ import annotations
@@ -14,24 +14,33 @@ from numpy.typing import NDArray
 from sgmcmc.compiler.open_functions import loop
 from sgmcmc.integrators.lanes import LARGEST
 
-__all__ = ["MEASURED", "MOST", "NOTHING", "ORIGIN", "new_watch", "temperatures_of", "watch", "watched"]
+__all__ = [
+    "MEASURED",
+    "MOST",
+    "NOTHING",
+    "ORIGIN",
+    "add_to_segment",
+    "new_segment_sums",
+    "temperatures_of",
+    "tracked_coordinates",
+]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
-# What a step measures, where it is not the number of a segment, whose coordinates are then measured one by one too.
-ORIGIN = -3  # it notes θ, from which work is measured
+# The phase of a step says what it measures. A number >= 0 is a segment: also its sums by coordinate.
+ORIGIN = -3  # θ is stored, as the origin of the work
 NOTHING = -2
-MEASURED = -1  # the two temperatures, as means over coordinates
+MEASURED = -1  # both temperatures, as means over coordinates
 
-MOST = 1024  # coordinates that are watched: of more, evenly spaced ones
-MOST_BYTES = 1 << 26  # for all chains
+MOST = 1024  # tracked coordinates: of more, evenly spaced ones
+MOST_BYTES = 1 << 26  # of the sums of all chains
 
 Array = NDArray[np.float64]
 
 
 @loop(inline=True)
-def watch(theta, origin, gradient, sums):
-    """Add what a step measures to the sums of its segment: the three of every watched coordinate, and how many steps."""
+def add_to_segment(theta, origin, gradient, sums):
+    """Add a step to the sums of its segment: three per tracked coordinate, and the number of steps."""
     n = sums.size // 3
     stride = (theta.size + n - 1) // n
     for k in range(n):
@@ -42,16 +51,16 @@ def watch(theta, origin, gradient, sums):
     sums[3 * n] += np.float64(1)
 
 
-def watched(dim: int, chains: int, segments: int) -> NDArray[np.intp]:
-    """The coordinates that are watched: all, or evenly spaced ones. All of those that a pack may have."""
+def tracked_coordinates(dim: int, chains: int, segments: int) -> NDArray[np.intp]:
+    """The tracked coordinates: all, or evenly spaced ones; all of those of a chain in a lane group."""
     most = max(LARGEST, min(MOST, MOST_BYTES // (24 * chains * segments)))
     stride = -(-dim // most)
     count = -(-dim // stride)
     return np.arange(count) * -(-dim // count)
 
 
-def new_watch(segments: int, count: int) -> Array:
-    """The sums of a chain that has measured nothing, a row for each segment."""
+def new_segment_sums(segments: int, count: int) -> Array:
+    """Zero sums, a row per segment."""
     return np.zeros((segments, 3 * count + 1))
 
 
@@ -79,7 +88,7 @@ def temperatures_of(sums: Any, origins: Any) -> Array:
 def _of_other_half(total: Array, steps: Array) -> Array:
     """The mean over the segments of the other half, for each segment; over all if there is but one segment."""
     half = max(1, len(total) // 2)
-    parts = total[:half], total[half:] if len(total) > 1 else total
+    halves = total[:half], total[half:] if len(total) > 1 else total
     counts = steps[:half], steps[half:] if len(total) > 1 else steps
-    first, second = (part.sum(axis=0) / n.sum(axis=0) for part, n in zip(parts, counts, strict=True))
+    first, second = (one.sum(axis=0) / n.sum(axis=0) for one, n in zip(halves, counts, strict=True))
     return np.asarray(np.where((np.arange(len(total)) < half)[:, None], second, first))

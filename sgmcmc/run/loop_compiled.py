@@ -1,4 +1,4 @@
-"""The compiled chain loop: rows, gradient, update, record, for as many steps as a chunk has."""
+"""The compiled chain loop: rows, gradient, update, record, for the steps of one chunk."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sgmcmc.minibatch import choose, coming
 from sgmcmc.potentials import expect
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
 from sgmcmc.run.array_loops import copy
-from sgmcmc.run.coordinate_sharding import move_by
-from sgmcmc.run.row_sharding import estimate_by, estimate_in_halves
+from sgmcmc.run.coordinate_sharding import update_sharded
+from sgmcmc.run.row_sharding import estimate_in_halves, estimate_sharded
 from sgmcmc.thermostats import is_learning_step, learning_gain
 
 __all__ = ["Buffers", "Gradient", "Measured", "Unmeasured", "put_sample", "run_chunk"]
@@ -23,72 +23,72 @@ __all__ = ["Buffers", "Gradient", "Measured", "Unmeasured", "put_sample", "run_c
 
 
 class Unmeasured(NamedTuple):
-    """The variance of the gradient noise is known, or does not matter."""
+    """The variance of the gradient noise is known, or has no effect."""
 
 
 class Measured(NamedTuple):
     """The variance of the gradient noise is measured on two halves of the rows of a learning step."""
 
-    amplitude: float  # the root of what a batch has of the variance of independent rows
+    amplitude: float  # √(variance of this kind of batch / variance of independent rows)
 
 
 class Gradient(NamedTuple):
-    """How the gradient is estimated: rows of the data, their weight N/n, and what is done to it on request."""
+    """How the gradient is estimated: rows of the data, their weight N/n, added noise, clipping."""
 
     minibatch: Any
     n_rows: int
     weight: float  # N/n; 1 without data
     noise: float  # B: the gradient gets N(0, 2B) per coordinate
     clip: float  # per coordinate; inf is off
-    measure: Any = Unmeasured()  # or Measured: whether the variance of its noise is measured on the way
+    measure: Any = Unmeasured()  # or Measured: whether the run measures the variance of its noise
 
 
 class Buffers(NamedTuple):
-    """Scratch space of one chain."""
+    """Scratch arrays of one chain, and where its measurements are summed."""
 
     noise: Any
     gradient: Any
-    difference: Any  # a sample of the gradient's noise, from two halves of its rows; empty if it is not measured
+    difference: Any  # a sample of the gradient noise, from two halves of the rows; empty if it is not measured
     gradient_noise: Any  # (1, dim), or (1, 0)
     rows: Any
     memory: Any
     origin: Any  # θ when recording began
-    sums: Any  # float64: Σ p K'/d, Σ (θ − origin)·∇U/d, and how many of each
-    watch: Any  # float64, (segments, …): sums by coordinate, see sgmcmc.run.coordinate_temperatures
-    parts: Any  # Whole, or Parts: how the sum over the rows is taken
-    pieces: Any  # Whole, or Pieces: how the coordinates are gone through
+    sums: Any  # float64: Σ p K'/d, Σ (θ − origin)·∇U/d, and the number of terms
+    segment_sums: Any  # float64, (segments, …): see sgmcmc.run.coordinate_temperatures
+    row_shards: Any  # Unsharded or RowShards
+    coordinate_shards: Any  # Unsharded or CoordinateShards
 
 
 @open_function(on=1, inline=True, fastmath=LOOP)
 def estimate(measure, gradient, model, theta, buffers, stream, step):
-    """The sum over the rows, its weight and the prior, into buffers.gradient; if it is measured, a sample of its noise too."""
+    """(N/n) Σ over the rows, plus prior, into buffers.gradient; in a learning step also a sample of its noise."""
 
 
 @implements(estimate, Unmeasured)
 def _(measure, gradient, model, theta, buffers, stream, step):
-    estimate_by(buffers.parts, model, theta, buffers.rows, gradient.weight, step, buffers.gradient)
+    estimate_sharded(buffers.row_shards, model, theta, buffers.rows, gradient.weight, step, buffers.gradient)
 
 
 @implements(estimate, Measured)
 def _(measure, gradient, model, theta, buffers, stream, step):
     b = buffers
     if not is_learning_step(step):
-        estimate_by(b.parts, model, theta, b.rows, gradient.weight, step, b.gradient)
+        estimate_sharded(b.row_shards, model, theta, b.rows, gradient.weight, step, b.gradient)
     elif b.rows.size > 1:
         factor = measure.amplitude * gradient.weight
-        estimate_in_halves(b.parts, model, theta, b.rows, gradient.weight, factor, step, b.difference, b.gradient)
-    else:  # one row has no halves: it is compared with that of the next step
+        estimate_in_halves(b.row_shards, model, theta, b.rows, gradient.weight, factor, step, b.difference, b.gradient)
+    else:  # one row has no halves: compare it with the row of the next step
         choose(gradient.minibatch, gradient.n_rows, stream, step + 1, b.memory, b.rows)
-        estimate_by(b.parts, model, theta, b.rows, gradient.weight, step, b.difference)
+        estimate_sharded(b.row_shards, model, theta, b.rows, gradient.weight, step, b.difference)
         choose(gradient.minibatch, gradient.n_rows, stream, step, b.memory, b.rows)
-        estimate_by(b.parts, model, theta, b.rows, gradient.weight, step, b.gradient)
+        estimate_sharded(b.row_shards, model, theta, b.rows, gradient.weight, step, b.gradient)
         for j in range(b.difference.size):
             b.difference[j] = math.sqrt(0.5) * measure.amplitude * (b.difference[j] - b.gradient[j])
 
 
 @open_function(on=1, inline=True, fastmath=LOOP)
 def learn_from(measure, gradient, dynamics, state, difference, slope, step):
-    """Put the sample of the noise that `estimate` has left into the running mean of its variance."""
+    """Add the sample of the noise that `estimate` found to the running mean of its variance."""
 
 
 @implements(learn_from, Unmeasured)
@@ -104,17 +104,17 @@ def _(measure, gradient, dynamics, state, difference, slope, step):
 
 @loop(inline=True)
 def put_sample(gradient, scale, thermostat, variance, difference, slope, step):
-    """Put a sample of the noise of ∇Ũ, `slope`, into the running mean of its variance."""
+    """Add a sample of the noise of ∇Ũ, `slope`, to the running mean of its variance."""
     for j in range(difference.size):
         if abs(slope[j]) >= gradient.clip:
-            difference[j] = 0.0  # a gradient that is cut off does not fluctuate
+            difference[j] = 0.0  # a clipped gradient does not fluctuate
     added, gain = gradient.noise + gradient.noise, learning_gain(gradient.noise, step)
     learn_variance(scale, thermostat, variance, difference, added, gain)
 
 
 @loop(inline=True)
 def find_gradient(gradient, model, dynamics, state, buffers, stream, step):
-    """∇Ũ(θ) into buffers.gradient: minibatch, then the noise and the clipping that were asked for."""
+    """∇Ũ(θ) into buffers.gradient: minibatch, then added noise and clipping."""
     b, out = buffers, buffers.gradient
     choose(gradient.minibatch, gradient.n_rows, stream, step, b.memory, b.rows)
     low, high = coming(gradient.minibatch, step, b.memory, b.rows.size)
@@ -133,11 +133,11 @@ def find_gradient(gradient, model, dynamics, state, buffers, stream, step):
 
 @loop
 def run_steps(dynamics, model, gradient, state, buffers, stream, step, before, step_sizes, kept, phases, fresh, out):
-    """The steps step, step + 1, … of one chain, `fresh` if its momenta are still to be drawn.
+    """The steps step, step + 1, … of one chain; `fresh`: its momenta are still to be drawn.
 
-    Steps listed in `kept` are recorded in `out`; `phases` says what each of them measures (sgmcmc.run.coordinate_temperatures).
+    Steps listed in `kept` are recorded in `out`; `phases` says what each step measures (sgmcmc.run.coordinate_temperatures).
 
-    Gives back how many were finite: fewer than there are step sizes means that the chain diverged in the next one.
+    Returns the number of finite steps: if it is less than the number of step sizes, the chain diverged in the next one.
     """
     theta = state.theta
     batch = buffers.noise.theta.shape[0]
@@ -150,7 +150,7 @@ def run_steps(dynamics, model, gradient, state, buffers, stream, step, before, s
             fill_ahead(buffers.noise, dynamics, min(batch, step_sizes.size - t), stream, now)
         b = buffers
         find_gradient(gradient, model, dynamics, state, b, stream, now)
-        if not move_by(b.pieces, dynamics, state, b, row, stream, now, before, h, phases[t]):
+        if not update_sharded(b.coordinate_shards, dynamics, state, b, row, stream, now, before, h, phases[t]):
             return t
         before = h
         if recorded < kept.size and kept[recorded] == now:

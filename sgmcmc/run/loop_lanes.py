@@ -1,4 +1,4 @@
-"""The compiled loop of small models: up to 64 chains in lockstep, one in each lane of the vectors."""
+"""The compiled chain loop of small models: up to 64 chains in lockstep, one per vector lane."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from sgmcmc.run.coordinate_temperatures import MEASURED, ORIGIN
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
-__all__ = ["Room", "run_pack"]
+__all__ = ["Scratch", "run_lanes"]
 
 
-class Room(NamedTuple):
-    """Scratch space and measurements of a pack, packed as the state is."""
+class Scratch(NamedTuple):
+    """Scratch arrays and sums of a lane group, laid out as its state: element (i, lane) at i·lanes + lane."""
 
     noise: Noise  # (steps, elements) each
     gradient_noise: Any  # the same, or (steps, 0)
     gradient: Any
     rows: Any  # views of θ and of the gradient with a row per coordinate
-    scratch: Any  # (rows, lanes)
+    model_scratch: Any  # (rows, lanes)
     origin: Any  # θ when recording began
     virial: Any  # p K'(p) of this step
-    sums: Any  # (Σ p K', Σ (θ − origin) ∇U) in float64: they do not depend on where chunks begin
-    watch: Any  # (segments, …): sums by coordinate, as sgmcmc.run.coordinate_temperatures has them, with a number for every lane
-    ended: Any  # per lane, how many steps of this chunk were finite
+    sums: Any  # (Σ p K', Σ (θ − origin) ∇U) in float64, which makes them independent of the chunks
+    segment_sums: Any  # (segments, …): as sgmcmc.run.coordinate_temperatures has them, a number per lane
+    ended: Any  # per lane: the number of finite steps of this chunk
 
 
 @loop(inline=True)
-def find_gradients(model, gradient, theta, room, row):
-    """∇Ũ of all chains: the model's, its prior's, and the noise and the clipping that were asked for."""
-    out, normals = room.gradient, room.gradient_noise
-    fill_gradients(model, room.rows[0], room.scratch, room.rows[1])
+def find_gradients(model, gradient, theta, scratch, row):
+    """∇Ũ of all chains: model, prior, then added noise and clipping."""
+    out, normals = scratch.gradient, scratch.gradient_noise
+    fill_gradients(model, scratch.rows[0], scratch.model_scratch, scratch.rows[1])
     add_prior_gradient(model, theta, out)
     if gradient.noise > 0.0:
-        # Not 2.0 · noise: room.sums is double, so literals are too here, and single numbers would be taken as doubles.
+        # Not 2.0 · noise: scratch.sums is double, so literals are double here, and would promote single precision.
         amplitude, own = math.sqrt(gradient.noise + gradient.noise), normals[row]
         for i in range(out.size):
             out[i] += amplitude * own[i]
@@ -54,22 +54,22 @@ def find_gradients(model, gradient, theta, room, row):
 
 
 @loop(apart=True, inline=True)
-def gather_work(theta, origin, gradient, total):
+def add_lane_work(theta, origin, gradient, total):
     """total += (θ − origin) ∇U, element by element."""
     for i in range(theta.size):
         total[i] += np.float64((theta[i] - origin[i]) * gradient[i])
 
 
 @loop(apart=True, inline=True)
-def gather_virial(virial, total):
-    """total += p K'(p), which a step has left in `virial`."""
+def add_lane_virial(virial, total):
+    """total += p K'(p) of this step, from `virial`."""
     for i in range(virial.size):
         total[i] += np.float64(virial[i])
 
 
 @loop(apart=True, inline=True)
-def gather_watch(theta, origin, gradient, total):
-    """As `sgmcmc.run.coordinate_temperatures.watch`, of all lanes; a pack watches all of its coordinates."""
+def add_lanes_to_segment(theta, origin, gradient, total):
+    """`coordinate_temperatures.add_to_segment`, for all lanes and all coordinates."""
     n = theta.size
     for i in range(n):
         moved = theta[i] - origin[i]
@@ -82,7 +82,7 @@ def gather_watch(theta, origin, gradient, total):
 
 @loop
 def lane_is_finite(array, lane, lanes, zero):
-    """As `is_finite`, of one lane."""
+    """`is_finite` of one lane."""
     total = zero
     for i in range(lane, array.size, lanes):
         total += 0.0 * array[i]
@@ -97,28 +97,28 @@ def clear_lane(array, lane, lanes):
 
 
 @loop
-def bury(state, room, live, t, zero):
-    """Note the lanes that left the finite numbers in step t, and set them to 0 so that they do no harm. Whether none is left."""
-    lanes, left = room.ended.size, 0
+def end_lanes(state, scratch, live, t, zero):
+    """Record the lanes that became infinite in step t, and set them to 0. Returns whether no chain is left."""
+    lanes, left = scratch.ended.size, 0
     for lane in range(lanes):
         if not (lane_is_finite(state.theta, lane, lanes, zero) and lane_is_finite(state.xi, lane, lanes, zero)):
-            room.ended[lane] = min(room.ended[lane], t)
+            scratch.ended[lane] = min(scratch.ended[lane], t)
             clear_lane(state.theta, lane, lanes)
             clear_lane(state.p, lane, lanes)
             clear_lane(state.xi, lane, lanes)
             clear_lane(state.pending, lane, lanes)
-        if lane < live and room.ended[lane] > t:
+        if lane < live and scratch.ended[lane] > t:
             left += 1
     return left == 0
 
 
 @loop(apart=True)
-def record(theta, places, index, out):
-    """out[place, index] = θ of each chain."""
+def record(theta, out_rows, index, out):
+    """out[row, index] = θ of each chain."""
     lanes = theta.size // out.shape[2]
-    for lane in range(places.size):
+    for lane in range(out_rows.size):
         for j in range(out.shape[2]):
-            out[places[lane], index, j] = theta[j * lanes + lane]
+            out[out_rows[lane], index, j] = theta[j * lanes + lane]
 
 
 @loop
@@ -127,7 +127,7 @@ def run_steps(
     model,
     gradient,
     state,
-    room,
+    scratch,
     lanes,
     step,
     before,
@@ -135,54 +135,54 @@ def run_steps(
     kept,
     phases,
     fresh,
-    places,
-    first,
+    out_rows,
+    first_draw,
     out,
 ):
-    """The steps step, step + 1, … of all chains of a pack, `fresh` if their momenta are still to be drawn.
+    """The steps step, step + 1, … of all chains of a lane group; `fresh`: momenta are still to be drawn.
 
-    Steps listed in `kept` are recorded in out[place] from `first` on, one for each chain. How far a lane came is left in
-    room.ended. (`out` is whole: a part of it would be of another type than all of it, and be compiled for once more.)
+    Steps listed in `kept` are recorded in out[row] from `first_draw` on, for each row of `out_rows`. scratch.ended tells how
+    many steps of each lane were finite. (`out` is the whole array: a slice has another type, for which all would compile again.)
     """
-    theta, batch = state.theta, room.noise.theta.shape[0]
+    theta, batch = state.theta, scratch.noise.theta.shape[0]
     recorded = 0
-    for lane in range(room.ended.size):
-        room.ended[lane] = step_sizes.size
+    for lane in range(scratch.ended.size):
+        scratch.ended[lane] = step_sizes.size
     if fresh:
         begin(dynamics, state.p, lanes)
     for t in range(step_sizes.size):
         now, h, row = step + t, step_sizes[t], t % batch
         if row == 0:
             count = min(batch, step_sizes.size - t)
-            fill_noise(dynamics, room.noise, count, lanes, now, 0)
+            fill_noise(dynamics, scratch.noise, count, lanes, now, 0)
             if gradient.noise > 0.0:
-                fill_normals(room.gradient_noise[:count], lanes, now, GRADIENT_NOISE, 0)
-        find_gradients(model, gradient, theta, room, row)
+                fill_normals(scratch.gradient_noise[:count], lanes, now, GRADIENT_NOISE, 0)
+        find_gradients(model, gradient, theta, scratch, row)
         phase = phases[t]
         if phase == ORIGIN:
-            copy(theta, room.origin)
+            copy(theta, scratch.origin)
         elif phase >= MEASURED:
-            gather_work(theta, room.origin, room.gradient, room.sums[1])
+            add_lane_work(theta, scratch.origin, scratch.gradient, scratch.sums[1])
             if phase >= 0:
-                gather_watch(theta, room.origin, room.gradient, room.watch[phase])
-        update(dynamics, state, room.gradient, room.noise, row, lanes, now, before, h)
+                add_lanes_to_segment(theta, scratch.origin, scratch.gradient, scratch.segment_sums[phase])
+        update(dynamics, state, scratch.gradient, scratch.noise, row, lanes, now, before, h)
         if phase >= MEASURED:
-            gather_virial(room.virial, room.sums[0])
+            add_lane_virial(scratch.virial, scratch.sums[0])
         before = h
-        if not is_finite(state) and bury(state, room, lanes.live, t, zero(h)):
+        if not is_finite(state) and end_lanes(state, scratch, lanes.live, t, zero(h)):
             break
         if recorded < kept.size and kept[recorded] == now:
-            record(theta, places, first + recorded, out)
+            record(theta, out_rows, first_draw + recorded, out)
             recorded += 1
 
 
 @kernel
-def run_pack(
+def run_lanes(
     dynamics,
     model,
     gradient,
     state,
-    room,
+    scratch,
     lanes,
     step,
     before,
@@ -190,8 +190,8 @@ def run_pack(
     kept,
     phases,
     fresh,
-    places,
-    first,
+    out_rows,
+    first_draw,
     out,
 ):
     """`run_steps`, compiled."""
@@ -200,7 +200,7 @@ def run_pack(
         model,
         gradient,
         state,
-        room,
+        scratch,
         lanes,
         step,
         before,
@@ -208,7 +208,7 @@ def run_pack(
         kept,
         phases,
         fresh,
-        places,
-        first,
+        out_rows,
+        first_draw,
         out,
     )

@@ -1,6 +1,6 @@
-"""The Python chain loop: a plain Python gradient (NumPy, PyTorch, JAX inside), the compiled update around it.
+"""The Python chain loop: a gradient in plain Python (NumPy, PyTorch or JAX inside) with the compiled update.
 
-The same steps in the same order, on the same random numbers, as the compiled loop in cpu.py.
+The same steps in the same order, on the same random numbers, as in loop_compiled.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sgmcmc.minibatch import choose
 from sgmcmc.moments import NoMoments
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
 from sgmcmc.run.array_loops import work
-from sgmcmc.run.coordinate_temperatures import MEASURED, ORIGIN, watch
+from sgmcmc.run.coordinate_temperatures import MEASURED, ORIGIN, add_to_segment
 from sgmcmc.run.loop_compiled import learn_from
 from sgmcmc.thermostats import LEARN_EVERY
 
@@ -44,9 +44,9 @@ def work_done(theta, origin, gradient):
 
 
 @kernel
-def watch_step(theta, origin, gradient, sums):
-    """`watch`, compiled."""
-    watch(theta, origin, gradient, sums)
+def add_to_segment_compiled(theta, origin, gradient, sums):
+    """`add_to_segment`, compiled."""
+    add_to_segment(theta, origin, gradient, sums)
 
 
 def is_finite(state: Any) -> bool:
@@ -61,9 +61,9 @@ def learn(gradient, dynamics, state, difference, slope, step):
 
 
 def estimate(gradient: Any, model: Any, theta: Any, buffers: Any, stream: Any, step: int, twice: bool = False) -> None:
-    """∇Ũ(θ) without the noise and the clipping; in a step that measures its noise, from two halves of the rows.
+    """∇Ũ(θ) without added noise and clipping; in a learning step from two halves of the rows.
 
-    `twice`: a gradient that is random beyond its rows, or no sum over them, is compared with that of the next step's rows.
+    twice: compare two gradients of whole batches, for one that has noise of its own or is no sum over its rows.
     """
     rows, out, difference = buffers.rows, buffers.gradient, buffers.difference
     choose_rows(gradient.minibatch, gradient.n_rows, stream, np.int64(step), buffers.memory, rows)
@@ -72,7 +72,7 @@ def estimate(gradient: Any, model: Any, theta: Any, buffers: Any, stream: Any, s
         return
     n, half = rows.size, rows.size // 2
     factor = gradient.measure.amplitude
-    if n == 1 or twice:  # one row has no halves: it is compared with that of the next step
+    if n == 1 or twice:  # one row has no halves: compare it with the row of the next step
         other = np.empty_like(rows)
         choose_rows(gradient.minibatch, gradient.n_rows, stream, np.int64(step + 1), buffers.memory, other)
         model.estimate(theta, other, gradient.weight, difference)
@@ -119,10 +119,9 @@ def run_chunk(
     threads: int = 1,
     twice: bool = False,
 ) -> int:
-    """The steps step, step + 1, … of one chain, as `sgmcmc.run.loop_compiled.run_chunk` takes them; the update of a long
-    vector on so many threads.
+    """As `sgmcmc.run.loop_compiled.run_chunk`, with the update of a long vector on `threads` threads.
 
-    A KeyboardInterrupt out of the gradient ends the chunk before its step, with a state that is still finite.
+    A KeyboardInterrupt in the gradient ends the chunk before its step; the state is still finite.
     """
     theta, recorded, long = state.theta, 0, is_long(dynamics, state.theta.size)
     if fresh and state.p.size:
@@ -137,15 +136,15 @@ def run_chunk(
         if phase == ORIGIN:
             buffers.origin[:] = theta
         elif phase >= MEASURED:
-            # Floats of Python, as NumPy would warn where a sum overflows.
+            # Python floats: NumPy would warn where a sum overflows.
             buffers.sums[1] = float(buffers.sums[1]) + float(work_done(theta, buffers.origin, buffers.gradient))
             if phase >= 0:
-                watch_step(theta, buffers.origin, buffers.gradient, buffers.watch[phase])
-        place = (stream, np.int64(now), before, h)
+                add_to_segment_compiled(theta, buffers.origin, buffers.gradient, buffers.segment_sums[phase])
+        position = (stream, np.int64(now), before, h)
         if long:
-            virial = update_spread(dynamics, state, buffers.gradient, NoMoments(), *place, threads)
+            virial = update_spread(dynamics, state, buffers.gradient, NoMoments(), *position, threads)
         else:
-            virial = update_once(dynamics, state, buffers.gradient, buffers.noise, NoMoments(), *place)
+            virial = update_once(dynamics, state, buffers.gradient, buffers.noise, NoMoments(), *position)
         before = h
         if phase >= MEASURED:
             buffers.sums[0] = float(buffers.sums[0]) + float(virial) / theta.size

@@ -1,4 +1,4 @@
-"""States that an older version wrote: they have the centre μ of ξ where there is now the variance V of the gradient noise."""
+"""States written by older versions: they hold the centre μ of ξ in place of the variance V of the gradient noise."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["with_variance"]
 
 
 def with_variance(arrays: Mapping[str, Any], sigma_p: float, temperature: float, adaptive: bool) -> dict[str, Any]:
-    """The arrays of a checkpoint or of a trace's end, as they are written now.
+    """The arrays of a checkpoint or of the end of a trace, in the present format.
 
-    An adaptive centre was μ = σ_p + hV/(2T), so V = 2T(μ − σ_p)/h; it was learnt, and may have been below σ_p.
+    An adaptive centre was μ = σ_p + hV/(2T), so V = 2T(μ − σ_p)/h; it was learnt, and could be below σ_p.
     """
     found = dict(arrays)
     if "variance" in found or "center" not in found:

@@ -1,7 +1,7 @@
-"""The opening of a run: a moment in which the thread that asked for it takes part.
+"""The opening of a run: its first moment, in which the calling thread works too.
 
-To wake a thread takes a twentieth of a millisecond, and to be woken by it another; 5000 steps of a small model take one. Chunks
-are short here, and the tasks take turns: a thread that another process holds up leaves more of them to the others.
+Waking a thread takes 0.05 ms, and being woken by it as long; 5000 steps of a small model take 1 ms. Chunks are short here, and
+tasks take turns: if another process holds up a thread, the others take more turns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Opener", "open_run"]
 
 
 class Opener(Protocol):
-    """What does a chunk of work, and returns how much was done, and whether there is more."""
+    """Work in chunks: `chunk` does one and returns its steps, `steps_left` tells whether there is more."""
 
     @property
     def steps_left(self) -> int: ...
@@ -27,10 +27,10 @@ class Opener(Protocol):
 
 
 def open_run(tasks: Sequence[Opener], threads: int, end: float) -> list[int]:
-    """Chunks of all tasks in turn until `end`, on so many threads, of which this is one. Gives back how many steps each took.
+    """Chunks of all tasks in turn until `end`, on `threads` threads, this one included. Returns the steps of each task.
 
-    Ctrl-C waits for the chunks that are running: it would come between a kernel and the notes on what the kernel did. A task
-    that has not begun still has its first chunk, so that all chains have draws.
+    Ctrl-C waits for the running chunks, as it must not come between a kernel and the update of its chain. A task that has not
+    begun still runs its first chunk, so that all chains have draws.
     """
     steps, waiting = [0] * len(tasks), deque(range(len(tasks)))
 
@@ -49,16 +49,14 @@ def open_run(tasks: Sequence[Opener], threads: int, end: float) -> list[int]:
                     waiting.append(i)
 
         _together(work, min(threads, len(tasks)))
-        if (
-            pressed
-        ):  # also if the time was up before some had their turn, as it is where other processes hold up this one
+        if pressed:  # also if the time was up before some had their turn
             for i, task in enumerate(tasks):
                 steps[i] += task.chunk() if steps[i] == 0 and task.steps_left > 0 else 0
     return steps
 
 
 def _together(work: Callable[[], None], threads: int) -> None:
-    """`work` by so many threads at once; nothing is still running when this returns or raises."""
+    """`work` on `threads` threads at once; nothing is still running when this returns or raises."""
     if threads < 2:
         work()
         return

@@ -1,4 +1,4 @@
-"""The plan of a run: which steps there are, how long each is, which are recorded, and what each measures."""
+"""The plan of a run: its steps, their sizes, which of them are recorded, and what each measures."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from sgmcmc.schedules import Constant, Cyclical, Schedule, recordable
 
 __all__ = ["Plan", "make_plan", "segments_for"]
 
-VALUES = 256  # of a coordinate's temperature, over all chains, that are kept apart
+VALUES = 256  # values of a coordinate's temperature, over all chains and segments
 MOST_SEGMENTS = 64
-ENOUGH = 4096  # steps of a chain that measure their coordinates; in longer runs every second, third, … step does
+ENOUGH = 4096  # steps of a chain that measure by coordinate; in longer runs every second, third, … step does
 RAREST = 8
 
 
 class Plan(NamedTuple):
     schedule: Schedule
-    first: int  # number of the first step; not 0 when a run goes on from another
+    first: int  # number of the first step; not 0 when a run continues another
     steps: int  # how many steps each chain takes
     kept: NDArray[np.int64]  # the numbers of the steps whose end is recorded
     first_measured: int  # temperatures are averaged after this step
-    segments: int = 1  # in so many parts of the run, one after the other
+    segments: int = 1  # of the run, in which coordinates are measured
 
     def step_sizes(self, step: int, count: int, dtype: Any) -> NDArray[Any]:
         """The sizes of `count` steps from `step` on."""
@@ -36,16 +36,16 @@ class Plan(NamedTuple):
         """How many draws are recorded before this step."""
         return int(np.searchsorted(self.kept, step))
 
-    def fitting(self, step: int, room: int) -> int:
-        """How many steps from `step` on record at most `room` draws; at least 1, if `room` is."""
+    def fitting(self, step: int, draws: int) -> int:
+        """How many steps from `step` on record at most `draws` draws; at least 1, if `draws` is."""
         low = self.recorded_before(step)
-        return (int(self.kept[low + room]) if low + room < self.kept.size else self.first + self.steps) - step
+        return (int(self.kept[low + draws]) if low + draws < self.kept.size else self.first + self.steps) - step
 
-    # ---- measuring: steps that may be recorded, as only they show the law of the draws -------------------------------
+    # ---- measuring: only in steps that may be recorded, as these have the law of the draws ----------------------------
 
     @property
     def origin(self) -> int:
-        """The first step that may be recorded; it notes where θ is, and those after it measure."""
+        """The first step that may be recorded: it stores θ as the origin; the steps after it measure."""
         return int(recordable(self.schedule, self.first_measured, np.ones(1, np.int64))[0])
 
     def measured_before(self, step: int) -> int:
@@ -89,12 +89,12 @@ def make_plan(
 
 
 def segments_for(chains: int) -> int:
-    """In how many parts each of so many chains is measured: one for hundreds of chains, which are independent anyway."""
+    """In how many segments each of `chains` chains is measured: one for hundreds of chains, which are independent."""
     return max(1, min(MOST_SEGMENTS, VALUES // chains))
 
 
 def _recordable_before(schedule: Schedule, step: int) -> int:
-    """How many of the steps before this one are in a sampling phase; all of them, where there are no phases."""
+    """How many of the steps before this one are in a sampling phase; all of them, if the schedule has no phases."""
     if not isinstance(schedule, Cyclical):
         return step
     period, n = schedule.period, schedule.sampling_steps

@@ -1,7 +1,7 @@
-"""Recording: what becomes of the draws of a chunk, when they are not just left where the kernels write them.
+"""Recording: the draws of a chunk go through `keep` to a sink, unless kernels write them straight into the result.
 
-A chain then has room for a window of draws only. After each chunk they go through `keep` (θ itself, a function of it, or nothing
-but its moments) to a sink (an array or a file), and the window is free again: the memory of a run does not grow with its length.
+A chain then holds the draws of one chunk only. `keep` is θ itself, a function of it, or its moments; a sink is an array or a
+file. The memory of a run does not grow with its length.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Keep:
         self.size, self.dtype = size, np.dtype(dtype)
 
     def values(self, chain: Any, thetas: NDArray[Any]) -> NDArray[Any]:
-        """What is kept of these draws, a row for each."""
+        """The rows to keep of these draws."""
         return thetas
 
 
 class KeepFunction(Keep):
-    """A function of θ; never called by two threads at once."""
+    """A function of θ, called by one thread at a time."""
 
     def __init__(self, function: Callable[[Any], Any], size: int, dtype: Any) -> None:
         super().__init__(size, dtype)
@@ -85,7 +85,7 @@ class KeepMoments(Keep):
 
 
 class Sink(Protocol):
-    """Where rows go, by the number of their chain and the index of the first."""
+    """Takes rows, by the number of their chain and the index of the first."""
 
     def write(self, number: int, first: int, rows: NDArray[Any]) -> None: ...
 
@@ -112,13 +112,13 @@ class Collected:
 
 @dataclass(frozen=True)
 class Recorder:
-    """What is kept, and where it goes."""
+    """What is kept of the draws, and the sink that takes it."""
 
     keep: Keep
     sink: Sink
 
     def take(self, chain: Any, first: int, thetas: NDArray[Any]) -> None:
-        """The draws number first, first + 1, … of a chain."""
+        """Keep the draws first, first + 1, … of a chain."""
         if len(thetas) == 0:
             return
         rows = self.keep.values(chain, thetas)

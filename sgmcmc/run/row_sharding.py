@@ -1,9 +1,8 @@
-"""The gradient as sums over a few ranges of the rows, each by one thread.
+"""Row sharding: the gradient of one chain as sums over shards of the rows, computed by several threads.
 
-Every thread of a team runs the whole chain, on a state of its own: the rows, the noise and the update are the same for all, bit
-for bit, and cheap. Only the sums over the rows are shared out. After its parts a thread gives a signal, waits for those of the
-others, and adds up all parts in their order; so the draws do not depend on how many threads there are. One thread alone adds up
-the same parts.
+Every thread runs the whole chain on a state of its own: rows, noise and update are cheap, and equal bit for bit. Only the sums
+over the rows are divided. A thread signals when its shards are summed, waits for the others, and adds all shards in their order;
+so the draws do not depend on the number of threads. One thread adds the same shards.
 """
 
 from __future__ import annotations
@@ -21,84 +20,84 @@ from sgmcmc.minibatch import rows_per_step
 from sgmcmc.potentials import add_gradient, estimate, sums_in_parts, weigh
 
 __all__ = [
-    "APART",
-    "Parts",
-    "Whole",
+    "SIGNAL_STRIDE",
+    "RowShards",
+    "Unsharded",
     "awaited",
     "contrast",
-    "estimate_by",
     "estimate_in_halves",
+    "estimate_sharded",
     "first_half",
-    "members",
-    "parts_for",
+    "row_shards_for",
+    "split_rows",
 ]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
-MOST_PARTS = 8
-ROWS = 500  # of a part, at least; amortises the cache misses at its start
-LONG = 1 << 15  # numbers in a batch: 10 µs at the least, where a signal takes a tenth of one
-PATIENCE = 2000  # looks at a signal, some microseconds, before a thread lets others have its core
-APART = 8  # signals lie in cache lines of their own
+MOST_SHARDS = 8
+MIN_ROWS = 500  # per shard; amortises the cache misses at its start
+MIN_NUMBERS = 1 << 15  # in a batch: at least 10 µs, and a signal takes 0.1 µs
+SPINS = 2000  # reads of a signal, some microseconds, before the thread yields its core
+SIGNAL_STRIDE = 8  # int64 per signal: one cache line
 
 
-class Whole(NamedTuple):
-    """Nothing is taken apart: one sum over all rows, one stretch of coordinates."""
+class Unsharded(NamedTuple):
+    """One sum over all rows, one range of coordinates."""
 
 
-class Parts(NamedTuple):
-    """What a thread of a team knows; the arrays are those of all."""
+class RowShards(NamedTuple):
+    """The shards as one thread sees them; the arrays are shared by all threads."""
 
-    sums: NDArray[Any]  # (2, parts, dim): of this step, and of the one before, which another thread may still read
-    # Of thread i, at i·APART: the step after the last whose sums it has. At the end, 1 is "give up".
+    sums: NDArray[Any]  # (2, shards, dim): of this step, and of the one before, which another thread may still read
+    # Thread i, at i·SIGNAL_STRIDE: the step after the last one it has summed. Last entry: 1 stops all threads.
     signals: NDArray[np.int64]
-    me: int
-    team: int
-    yielding: int  # the address of `sched_yield`
+    thread: int
+    threads: int
+    yielding: int  # address of `sched_yield`
 
 
-def parts_for(model: Any, dim: int, minibatch: Any, n_rows: int, dtype: Any) -> Whole | Parts:
-    """Whether the gradient is worth being taken in parts: it depends on the model and the batch, never on the threads."""
+def row_shards_for(model: Any, dim: int, minibatch: Any, n_rows: int, dtype: Any) -> Unsharded | RowShards:
+    """The shards of a model's rows, if sharding pays: it depends on the model and the batch, never on the threads."""
     size = rows_per_step(minibatch, n_rows)
-    if size * dim < LONG or size < 2 or not sums_in_parts(model):
-        return Whole()
-    return members(1, np.zeros((2, min(max(2, size // ROWS), MOST_PARTS), dim), dtype))[0]
+    if size * dim < MIN_NUMBERS or size < 2 or not sums_in_parts(model):
+        return Unsharded()
+    return split_rows(1, np.zeros((2, min(max(2, size // MIN_ROWS), MOST_SHARDS), dim), dtype))[0]
 
 
-def members(team: int, sums: NDArray[Any]) -> list[Parts]:
-    """A team of so many, for these parts."""
-    signals = np.zeros((team + 1) * APART, np.int64)
-    return [Parts(sums, signals, me, team, yield_address()) for me in range(team)]
+def split_rows(threads: int, sums: NDArray[Any]) -> list[RowShards]:
+    """The same shards for each of `threads` threads."""
+    signals = np.zeros((threads + 1) * SIGNAL_STRIDE, np.int64)
+    return [RowShards(sums, signals, thread, threads, yield_address()) for thread in range(threads)]
 
 
 @open_function(on=1, inline=True, fastmath=LOOP)
-def estimate_by(parts, model, theta, rows, weight, step, out):
-    """`estimate`, as a whole or in parts."""
+def estimate_sharded(shards, model, theta, rows, weight, step, out):
+    """`estimate`, sharded or not."""
 
 
-@implements(estimate_by, Whole)
-def _(parts, model, theta, rows, weight, step, out):
+@implements(estimate_sharded, Unsharded)
+def _(shards, model, theta, rows, weight, step, out):
     estimate(model, theta, rows, weight, out)
 
 
-@implements(estimate_by, Parts)
-def _(parts, model, theta, rows, weight, step, out):
-    add_parts(parts, model, theta, rows, step, out)
+@implements(estimate_sharded, RowShards)
+def _(shards, model, theta, rows, weight, step, out):
+    add_shards(shards, model, theta, rows, step, out)
     weigh(model, theta, weight, out)
 
 
 @loop(inline=True)
-def add_parts(parts, model, theta, rows, step, out):
-    """The sum over all rows, part by part, each by one thread."""
-    sums, count = parts.sums[step % 2], parts.sums.shape[1]
-    for k in range(parts.me, count, parts.team):
+def add_shards(shards, model, theta, rows, step, out):
+    """The sum over all rows, shard by shard."""
+    sums, count = shards.sums[step % 2], shards.sums.shape[1]
+    for k in range(shards.thread, count, shards.threads):
         own = sums[k]
         for j in range(own.size):
             own[j] = 0.0
         add_gradient(model, theta, rows[k * rows.size // count : (k + 1) * rows.size // count], own)
-    together = await_others(parts, step)
+    together = await_others(shards, step)
     for j in range(out.size):
-        out[j] = 0.0 if together else np.nan  # a chain that cannot go on ends as one that diverged
+        out[j] = 0.0 if together else np.nan  # a stopped chain ends like a diverged one
     for k in range(count):
         own = sums[k]
         for j in range(out.size):
@@ -106,32 +105,32 @@ def add_parts(parts, model, theta, rows, step, out):
 
 
 @open_function
-def first_half(parts, n):
-    """How many of n rows are in the first of the two halves that a learning step compares: whole parts, if there are any."""
+def first_half(shards, n):
+    """How many of n rows are in the first of the two halves that a learning step compares: whole shards, if there are any."""
 
 
-@implements(first_half, Whole)
-def _(parts, n):
+@implements(first_half, Unsharded)
+def _(shards, n):
     return n // 2
 
 
-@implements(first_half, Parts)
-def _(parts, n):
-    count = parts.sums.shape[1]
+@implements(first_half, RowShards)
+def _(shards, n):
+    count = shards.sums.shape[1]
     return (count // 2) * n // count
 
 
 @open_function(on=1, inline=True, fastmath=LOOP)
-def estimate_in_halves(parts, model, theta, rows, weight, factor, step, difference, out):
+def estimate_in_halves(shards, model, theta, rows, weight, factor, step, difference, out):
     """`estimate`, from two halves of the rows, n₁ and n₂ of n, and factor·(n/√(n₁n₂) Σ₁ − √(n₁/n₂) Σ) into `difference`.
 
     For factor = N/n its mean is 0 and its variance that of the gradient, if the rows are independent.
     """
 
 
-@implements(estimate_in_halves, Whole)
-def _(parts, model, theta, rows, weight, factor, step, difference, out):
-    half = first_half(parts, rows.size)
+@implements(estimate_in_halves, Unsharded)
+def _(shards, model, theta, rows, weight, factor, step, difference, out):
+    half = first_half(shards, rows.size)
     for j in range(out.size):
         out[j] = 0.0
     add_gradient(model, theta, rows[:half], out)
@@ -142,17 +141,17 @@ def _(parts, model, theta, rows, weight, factor, step, difference, out):
     weigh(model, theta, weight, out)
 
 
-@implements(estimate_in_halves, Parts)
-def _(parts, model, theta, rows, weight, factor, step, difference, out):
-    count = parts.sums.shape[1]
-    add_parts(parts, model, theta, rows, step, out)
+@implements(estimate_in_halves, RowShards)
+def _(shards, model, theta, rows, weight, factor, step, difference, out):
+    count = shards.sums.shape[1]
+    add_shards(shards, model, theta, rows, step, out)
     for j in range(out.size):
         difference[j] = 0.0
     for k in range(count // 2):
-        own = parts.sums[step % 2, k]
+        own = shards.sums[step % 2, k]
         for j in range(out.size):
             difference[j] += own[j]
-    contrast(difference, out, factor, first_half(parts, rows.size), rows.size)
+    contrast(difference, out, factor, first_half(shards, rows.size), rows.size)
     weigh(model, theta, weight, out)
 
 
@@ -167,24 +166,24 @@ def contrast(first, total, factor, half, n):
 
 
 @loop
-def await_others(parts, step):
-    """Give a signal, and wait for those of the others. Whether all are there; not if a thread gave up."""
-    if parts.team > 1:
-        give_signal(parts.signals, parts.me * APART, step + 1)
-        for other in range(parts.team):
-            if not awaited(parts, other, step):
+def await_others(shards, step):
+    """Signal that this thread is done, and wait for the others. Returns whether all are done; False if one stopped."""
+    if shards.threads > 1:
+        give_signal(shards.signals, shards.thread * SIGNAL_STRIDE, step + 1)
+        for other in range(shards.threads):
+            if not awaited(shards, other, step):
                 return False
     return True
 
 
 @loop
-def awaited(team, other, step):
-    """Wait for the signal of another thread that it is done with a step. Whether it came; not if a thread gave up."""
-    looks = 0
-    while read_signal(team.signals, other * APART) <= step:
-        if read_signal(team.signals, team.team * APART) != 0:
+def awaited(threads, other, step):
+    """Wait until another thread is done with a step. Returns whether it is; False if a thread stopped."""
+    reads = 0
+    while read_signal(threads.signals, other * SIGNAL_STRIDE) <= step:
+        if read_signal(threads.signals, threads.threads * SIGNAL_STRIDE) != 0:
             return False
-        looks += 1
-        if looks > PATIENCE:
-            give_way(team.yielding)
+        reads += 1
+        if reads > SPINS:
+            give_way(threads.yielding)
     return True

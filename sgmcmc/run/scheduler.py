@@ -1,7 +1,7 @@
-"""The scheduler: chains in chunks on a few threads, always the one that is furthest behind.
+"""The scheduler: chains in chunks on a few threads; the chain that is furthest behind runs next.
 
-A chunk lasts a fraction of a second, so that the progress bar moves, Ctrl-C is answered and a divergence is noticed. What a
-chain draws depends on its number and its seed alone, never on the chunks or on the thread that ran it.
+A chunk lasts a fraction of a second, so that the progress bar moves, Ctrl-C works and a divergence is seen. The draws of a
+chain depend on its number and the seed alone, not on chunks or threads.
 """
 
 from __future__ import annotations
@@ -25,49 +25,49 @@ from sgmcmc.integrators.step import noise_buffers
 from sgmcmc.minibatch import forget, lookahead, row_buffer, rows_per_step
 from sgmcmc.potentials import is_ours
 from sgmcmc.rng import Stream
-from sgmcmc.run.coordinate_sharding import Pieces, pieces_for
-from sgmcmc.run.coordinate_temperatures import new_watch, watched
+from sgmcmc.run.coordinate_sharding import CoordinateShards, coordinate_shards_for
+from sgmcmc.run.coordinate_temperatures import new_segment_sums, tracked_coordinates
 from sgmcmc.run.loop_compiled import Buffers, Gradient, Measured
 from sgmcmc.run.loop_python import is_finite
 from sgmcmc.run.opening import open_run
 from sgmcmc.run.plan import Plan
 from sgmcmc.run.recording import Recorder, Tally
-from sgmcmc.run.row_sharding import Parts, Whole, parts_for
+from sgmcmc.run.row_sharding import RowShards, Unsharded, row_shards_for
 from sgmcmc.threads import borrowed_pool, rows_on_own_lines
 
 __all__ = ["Chain", "Group", "Job", "Saver", "Task", "groups", "run", "split"]
 
 CHUNK_SECONDS = 0.15
-OPENING = 1 / 2  # of a chunk: how long the opening lasts
-TURN = 1 / 64  # of a chunk: the turn of a task in it
-FEW = 64  # chains, whose first chunks together are still short
-NUMBER = 5e-8  # seconds for a number of a batch; ours take one or two ns, and 20 for a coordinate without any rows
+OPENING = 1 / 2  # of a chunk: the length of the opening
+TURN = 1 / 64  # of a chunk: one turn of a task in the opening
+FEW = 64  # chains whose first chunks together are short
+NUMBER = (
+    5e-8  # seconds per number of a batch, at most; built-in models: 1 to 2 ns, and 20 ns per coordinate without rows
+)
 
 
 @dataclass
 class Chain:
-    """One chain on its way."""
+    """A chain: its state, its position in the run, and its measurements."""
 
     number: int
     stream: Stream
     state: State
     step: int  # the number of the next step
     before: float
-    out: NDArray[Any]  # (draws, dim); with a recorder, room for the draws of a chunk
+    out: NDArray[Any]  # (draws, dim); with a recorder, those of one chunk
     origin: NDArray[Any]
     sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
-    fresh: bool = False  # momenta are drawn with the first chunk
-    diverged: int | None = None  # the step in which it left the finite numbers
-    tally: Tally | None = None  # moments of its draws, if they are all that is kept
-    terms: NDArray[np.float64] | None = None  # a pack's sums, coordinate by coordinate
-    watch: NDArray[np.float64] | None = (
-        None  # sums by segment and coordinate (sgmcmc.run.coordinate_temperatures), once there are any
-    )
+    fresh: bool = False  # momenta are still to be drawn
+    diverged: int | None = None  # the first step that was not finite
+    tally: Tally | None = None  # moments of its draws, with keep="moments"
+    coordinate_sums: NDArray[np.float64] | None = None  # of a chain in a lane group: `sums` by coordinate
+    segment_sums: NDArray[np.float64] | None = None  # see sgmcmc.run.coordinate_temperatures
 
 
 @dataclass(frozen=True)
 class Job:
-    """What all chains have in common."""
+    """All that the chains of a run share."""
 
     run_chunk: Callable[..., int]
     dynamics: Dynamics
@@ -76,54 +76,54 @@ class Job:
     plan: Plan
     dtype: Any
     recorder: Recorder | None = None  # None: draws stay in the `out` of their chains
-    chains: int = 1  # of the whole run: of many, fewer coordinates are watched
+    chains: int = 1  # of the whole run: with many, fewer coordinates are tracked
 
     @property
     def end(self) -> int:
         return self.plan.first + self.plan.steps
 
     def buffers(self, dim: int, count: int = 1) -> list[Buffers]:
-        """Scratch space, so many times over; `advance` puts in what belongs to its chain."""
+        """Scratch arrays for `count` groups; `advance` puts in those of its chain."""
         g, noise = self.gradient, noise_buffers(self.dynamics, dim, self.dtype)
         gradient, normals = np.zeros(dim, self.dtype), np.zeros((1, dim if g.noise > 0.0 else 0), self.dtype)
         difference = np.zeros(dim if isinstance(g.measure, Measured) else 0, self.dtype)
         rows, memory = row_buffer(g.minibatch, g.n_rows), lookahead(g.minibatch, g.n_rows)
-        rooms = rows_on_own_lines((a[None] for a in (*noise, gradient, difference, normals, rows, memory)), count)
-        watch = self.watch(dim)
-        shared = np.zeros(dim, self.dtype), np.zeros(3), watch  # in place of a chain's origin and sums
+        scratch = rows_on_own_lines((a[None] for a in (*noise, gradient, difference, normals, rows, memory)), count)
+        segment_sums = self.segment_sums(dim)
+        shared = np.zeros(dim, self.dtype), np.zeros(3), segment_sums  # in place of a chain's origin and sums
         found = []
         for i in range(count):
-            *normals_of_noise, gradient, difference, normals, rows, memory = (room[i] for room in rooms)
+            *normals_of_noise, gradient, difference, normals, rows, memory = (own[i] for own in scratch)
             own = type(noise)(*normals_of_noise), gradient, difference, normals, rows, memory
-            found.append(Buffers(*own, *shared, self.parts(dim), self.pieces(dim)))
+            found.append(Buffers(*own, *shared, self.row_shards(dim), self.coordinate_shards(dim)))
         return found
 
-    def watch(self, dim: int) -> NDArray[np.float64]:
-        """Sums by segment and coordinate for a chain that has measured nothing."""
-        return new_watch(self.plan.segments, watched(dim, self.chains, self.plan.segments).size)
+    def segment_sums(self, dim: int) -> NDArray[np.float64]:
+        """Zero sums by segment and coordinate."""
+        return new_segment_sums(self.plan.segments, tracked_coordinates(dim, self.chains, self.plan.segments).size)
 
-    def parts(self, dim: int) -> Whole | Parts:
-        """How a chain takes the sum over its rows."""
+    def row_shards(self, dim: int) -> Unsharded | RowShards:
+        """The row shards of a chain."""
         g = self.gradient
-        return parts_for(self.model, dim, g.minibatch, g.n_rows, self.dtype)
+        return row_shards_for(self.model, dim, g.minibatch, g.n_rows, self.dtype)
 
-    def pieces(self, dim: int) -> Whole | Pieces:
-        """How a chain goes through its coordinates."""
-        return pieces_for(self.dynamics, self.model, dim, self.dtype)
+    def coordinate_shards(self, dim: int) -> Unsharded | CoordinateShards:
+        """The coordinate shards of a chain."""
+        return coordinate_shards_for(self.dynamics, self.model, dim, self.dtype)
 
     def first_count(self, dim: int) -> int:
-        """Steps in a first chunk: one, as a user's gradient may take seconds."""
-        return max(1, min(self._foreseen(dim), 1 << 13))
+        """Steps of the first chunk: one for a user's gradient, which may take seconds."""
+        return max(1, min(self._expected_steps(dim), 1 << 13))
 
     def is_quick(self, dim: int) -> bool:
-        """Whether it is known before the first step that one does not take longer than a chunk should.
+        """Whether a step is known in advance to take less than a chunk.
 
-        A file may be on a slow disk, and without its compiler Numba's loops run as Python.
+        Data in a file may be on a slow disk; without compilation, loops run as Python.
         """
-        return self._foreseen(dim) > 0 and not self._is_mapped and not config.DISABLE_JIT
+        return self._expected_steps(dim) > 0 and not self._is_mapped and not config.DISABLE_JIT
 
-    def _foreseen(self, dim: int) -> int:
-        """How many steps a chunk has room for, as far as is known."""
+    def _expected_steps(self, dim: int) -> int:
+        """A lower bound on the number of steps that fit in a chunk; 0 if unknown."""
         if not self._is_ours:
             return 0
         rows = rows_per_step(self.gradient.minibatch, self.gradient.n_rows)
@@ -138,33 +138,33 @@ class Job:
         return any_mapped(self.model)
 
     def fitting(self, chain: Chain, count: int) -> int:
-        """So many of `count` steps as are left, and as the chain has room for their draws."""
+        """`count`, or fewer: the steps that are left, and whose draws fit in the chain's `out`."""
         count = min(count, self.end - chain.step)
         return count if self.recorder is None else min(count, self.plan.fitting(chain.step, len(chain.out)))
 
-    def place(self, low: int, high: int) -> slice:
-        """Where in `out` the draws low … high − 1 go."""
+    def window(self, low: int, high: int) -> slice:
+        """The rows of `out` for the draws low … high − 1."""
         return slice(low, high) if self.recorder is None else slice(0, high - low)
 
     def record(self, chain: Chain, low: int, draws: NDArray[Any]) -> None:
-        """Pass on what a chain recorded up to its step, if there is a recorder; `draws` may hold more than that."""
+        """Pass the draws up to the chain's step to the recorder, if there is one; `draws` may have more rows."""
         if self.recorder is not None:
             self.recorder.take(chain, low, draws[: self.plan.recorded_before(chain.step) - low])
 
     def advance(self, chain: Chain, buffers: Buffers, count: int) -> int:
-        """Run up to `count` steps of a chain; gives back how many."""
+        """Run up to `count` steps of a chain. Returns how many."""
         count = self.fitting(chain, count)
-        if chain.watch is None:
-            chain.watch = self.watch(chain.state.theta.size)
-        forget(self.gradient.minibatch, buffers.memory)  # it may hold what another chain remembered
+        if chain.segment_sums is None:
+            chain.segment_sums = self.segment_sums(chain.state.theta.size)
+        forget(self.gradient.minibatch, buffers.memory)  # it may hold the rows of another chain
         low, high = (self.plan.recorded_before(s) for s in (chain.step, chain.step + count))
-        step_sizes, out = self.plan.step_sizes(chain.step, count, self.dtype), chain.out[self.place(low, high)]
+        step_sizes, out = self.plan.step_sizes(chain.step, count, self.dtype), chain.out[self.window(low, high)]
         done = self.run_chunk(
             self.dynamics,
             self.model,
             self.gradient,
             chain.state,
-            buffers._replace(origin=chain.origin, sums=chain.sums, watch=chain.watch),
+            buffers._replace(origin=chain.origin, sums=chain.sums, segment_sums=chain.segment_sums),
             chain.stream,
             np.int64(chain.step),
             self.dtype(chain.before),
@@ -186,10 +186,10 @@ class Job:
 
 
 def groups(job: Job, chains: list[Chain], threads: int) -> list[Group]:
-    """The chains in a few groups for each thread."""
+    """The chains in a few groups per thread."""
     found = split(chains, 4 * threads)
-    rooms = job.buffers(chains[0].state.theta.size, len(found))
-    return [Group(job, group, own) for group, own in zip(found, rooms, strict=True)]
+    scratch = job.buffers(chains[0].state.theta.size, len(found))
+    return [Group(job, group, own) for group, own in zip(found, scratch, strict=True)]
 
 
 def run(
@@ -199,10 +199,10 @@ def run(
     tasks: Sequence[Task],
     saver: Saver | None = None,
 ) -> bool:
-    """Bring the chains of all tasks to the end of the plan. Gives back whether it was interrupted by Ctrl-C.
+    """Run the chains of all tasks to the end of the plan. Returns whether Ctrl-C interrupted it.
 
-    `progress` is told how many steps were done, `diverged` of every chain that diverges (and may raise), `saver` when it may
-    look at the chains; all on this thread.
+    On this thread: `progress` gets the number of steps done, `diverged` every chain that diverges (and may raise), and `saver`
+    is called while no chain moves.
     """
     running: dict[Future[Any], int] = {}
     with borrowed_pool(threads) as pool:
@@ -210,7 +210,7 @@ def run(
             _open(threads, progress, diverged, tasks)
             _bring_to_the_end(pool, threads, progress, diverged, tasks, saver, running)
         except KeyboardInterrupt:
-            _settle(running, tasks)  # a few tenths of a second; a second Ctrl-C gets out of here at once
+            _settle(running, tasks)  # some tenths of a second; a second Ctrl-C skips it
             return True
         except BaseException:
             _settle(running, tasks)
@@ -221,12 +221,12 @@ def run(
 def _open(
     threads: int, progress: Callable[[int], None], diverged: Callable[[Chain], None], tasks: Sequence[Task]
 ) -> None:
-    """The first moment, with the help of this thread; all of a short run."""
+    """The opening, in which this thread works too; a short run ends within it."""
     if not all(task.is_quick for task in tasks):
         return
     begin = time.perf_counter()
     end = begin + OPENING * CHUNK_SECONDS
-    for task in tasks:  # more of them than threads take turns: a chunk is over as soon as can be
+    for task in tasks:  # more tasks than threads take turns, in the shortest chunks
         task.opens_until = begin if len(tasks) > threads > 1 else end
     steps = open_run(tasks, threads, end)
     for task in tasks:
@@ -250,10 +250,10 @@ def _bring_to_the_end(
     heapq.heapify(queue)
     while queue or running:
         due = saver is not None and saver.due()
-        if due and saver is not None and (not running or all(task.apart for task in tasks)):
+        if due and saver is not None and (not running or all(task.on_copies for task in tasks)):
             _save(saver, tasks)
             due = False
-        # Twice as many as there are threads: one that is done finds its next chunk without waiting for us.
+        # Twice as many chunks as threads: a thread that is done takes its next chunk without waiting for this one.
         while queue and len(running) < 2 * threads and not due:
             _, i = heapq.heappop(queue)
             running[tasks[i].launch(pool)] = i
@@ -273,19 +273,19 @@ def _save(saver: Saver, tasks: Sequence[Task]) -> None:
 
 
 def _settle(running: dict[Future[Any], int], tasks: Sequence[Task]) -> None:
-    """Drop the chunks that have not begun. Wait for those that change their chains where we see it, and for no others."""
+    """Drop the chunks that have not begun; wait for those that write to their chains, and for no others."""
     begun = [(future, i) for future, i in running.items() if not future.cancel()]
-    wait([future for future, i in begun if not tasks[i].apart])
+    wait([future for future, i in begun if not tasks[i].on_copies])
 
 
-def split(chains: list[Any], parts: int) -> list[list[Any]]:
-    """A list in at most `parts` groups of nearly equal size."""
-    count = min(parts, len(chains))
+def split(chains: list[Any], most: int) -> list[list[Any]]:
+    """A list in at most `most` groups of nearly equal size."""
+    count = min(most, len(chains))
     return [chains[i * len(chains) // count : (i + 1) * len(chains) // count] for i in range(count)]
 
 
 class Saver(Protocol):
-    """What looks at the chains now and then, while none of them moves."""
+    """Saves the chains at times, while none of them moves."""
 
     def due(self) -> bool: ...
 
@@ -293,12 +293,12 @@ class Saver(Protocol):
 
 
 class Task:
-    """Chains that one thread takes a chunk further at a time."""
+    """Chains that one thread advances by a chunk at a time."""
 
-    growth = 64  # a chunk may be so many times as long as the one before
-    is_quick = False  # whether its first chunks are short for sure
-    opens_until: float | None = None  # when a chunk should be over, be it very short; None: no hurry
-    apart = False  # whether a chunk works on copies, and its chains stay as they are until `receive`
+    growth = 64  # a chunk is at most this many times as long as the one before
+    is_quick = False  # whether its first chunks are known to be short
+    opens_until: float | None = None  # the end of the opening; None: chunks have their usual length
+    on_copies = False  # whether a chunk works on copies of its chains, which change in `receive`
 
     def __init__(self, job: Job, chains: list[Chain]) -> None:
         self.job = job
@@ -312,30 +312,30 @@ class Task:
         return max((self.job.end - c.step for c in self.chains if c.diverged is None), default=0)
 
     def prepare(self) -> None:
-        """Compile, or load from the disk cache, what `chunk` runs."""
+        """Compile what `chunk` runs, or load it from the disk cache."""
         raise NotImplementedError
 
     def chunk(self) -> int:
-        """Every chain a chunk further; gives back how many steps that were."""
+        """Advance every chain by a chunk. Returns the number of steps."""
         raise NotImplementedError
 
     def stretch(self, end: float) -> int:
-        """Chunks until a moment: the first are so short that to report each would take longer than to run it."""
+        """Chunks until `end`: the first are so short that reporting each would take longer than running it."""
         done = self.chunk()
         while self.steps_left and time.perf_counter() < end:
             done += self.chunk()
         return done
 
     def launch(self, pool: ThreadPoolExecutor) -> Future[Any]:
-        """Set a chunk going, or a few."""
+        """Start a chunk, or a few."""
         return pool.submit(self.stretch, time.perf_counter() + CHUNK_SECONDS / 8)
 
     def receive(self, future: Future[Any]) -> int:
-        """A chunk is done; gives back how many steps that were."""
+        """A chunk is done. Returns the number of steps."""
         return int(future.result())
 
     def next_count(self, count: int, seconds: float) -> None:
-        """The length of the next chunk follows from the time that `count` steps took."""
+        """Set the length of the next chunk from the time that `count` steps took."""
         self.steps_done += count
         wanted = CHUNK_SECONDS
         if self.opens_until is not None:
@@ -343,7 +343,7 @@ class Task:
         self.count = max(1, min(int(count * wanted / max(seconds, 1e-9)), self.growth * self.count, 1 << 20))
 
     def finish(self) -> None:
-        """Hand over to the chains what is still elsewhere; at the end, and whenever they are looked at."""
+        """Copy all results to the chains: at the end, and before they are saved."""
 
     def newly_diverged(self) -> list[Chain]:
         found = [c for c in self.chains if c.diverged is not None and c.number not in self._reported]
@@ -352,16 +352,16 @@ class Task:
 
 
 class Group(Task):
-    """Chains that take turns in the same scratch space."""
+    """Chains that share scratch arrays and run one after the other."""
 
     def __init__(self, job: Job, chains: list[Chain], buffers: Buffers) -> None:
         super().__init__(job, chains)
         dim = chains[0].state.theta.size
         self.count, self.is_quick = job.first_count(dim), job.is_quick(dim) and len(chains) <= FEW
         self.buffers = buffers
-        for chain in chains:  # before there are threads: chains of a herd have one array for all
-            if chain.watch is None:
-                chain.watch = job.watch(dim)
+        for chain in chains:  # before there are threads: views share one array
+            if chain.segment_sums is None:
+                chain.segment_sums = job.segment_sums(dim)
 
     def prepare(self) -> None:
         self.job.advance(self.chains[0], self.buffers, 0)

@@ -112,13 +112,13 @@ class NoTimeAtAll(PtxKernels):
 def test_chunks_do_not_shrink_because_there_are_many_chains(monkeypatch):
     kernels = NoTimeAtAll()
     kernels.counts = []
-    account = gpu_chains.Fleet._account
+    account = gpu_chains.DeviceTask._account
 
     def slow(fleet, *rest):
         time.sleep(0.3)  # longer than a chunk shall last
         account(fleet, *rest)
 
-    monkeypatch.setattr(gpu_chains.Fleet, "_account", slow)
+    monkeypatch.setattr(gpu_chains.DeviceTask, "_account", slow)
     with ptx_in_place_of_a_gpu(kernels):
         sg.sample(GAUSS, sg.SGNHT(0.1), draws=200, warmup=0, chains=1, progress=False, device="cuda")
     # the first compiles; a chunk is at most 64 times as long as the one before

@@ -158,7 +158,7 @@ def test_the_block_size_does_not_matter(block, monkeypatch):
     options = RUN | {"chains": CHAINS, "device": "cuda"}
     one = sg.sample(GAUSS, sg.SGNHT(0.1), **options)
     states = device_walk(SINGLY["SGNHT"], np.float64)
-    monkeypatch.setattr(gpu_chains.Fleet.__init__, "__defaults__", (None, block))
+    monkeypatch.setattr(gpu_chains.DeviceTask.__init__, "__defaults__", (None, block))
     np.testing.assert_array_equal(sg.sample(GAUSS, sg.SGNHT(0.1), **options).draws, one.draws)
     other = sg.SGNHT(0.1)
     monkeypatch.setattr(other._device, "_block_size", lambda *_: block)
@@ -249,7 +249,7 @@ def test_another_process_finds_the_kernel_on_disk(tmp_path):
 def test_the_size_of_a_block_that_shares_a_chain_does_not_matter(block, monkeypatch):
     options = RUN | {"chains": 500, "batch_size": 70, "device": "cuda"}
     one = sg.sample(WIDE, sg.SGNHT(0.02), **options)
-    monkeypatch.setattr(gpu_chains.Fleet.__init__, "__defaults__", (None, block))
+    monkeypatch.setattr(gpu_chains.DeviceTask.__init__, "__defaults__", (None, block))
     np.testing.assert_array_equal(sg.sample(WIDE, sg.SGNHT(0.02), **options).draws, one.draws)
 
 

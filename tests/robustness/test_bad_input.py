@@ -348,7 +348,7 @@ def nothing_runs(monkeypatch):
         raise AssertionError("a kernel was called before the input was checked")
 
     monkeypatch.setattr(scheduler.Job, "advance", fail)
-    monkeypatch.setattr(lanes.Pack, "advance", fail)
+    monkeypatch.setattr(lanes.LaneGroup, "advance", fail)
     monkeypatch.setattr(samplers, "update_once", fail)
     monkeypatch.setattr(samplers, "draw_momenta", fail)
 

@@ -44,8 +44,8 @@ def _no_kernels(monkeypatch):
         raise ReachedError
 
     monkeypatch.setattr(scheduler.Job, "advance", reached)
-    monkeypatch.setattr(lanes.Pack, "advance", reached)
-    monkeypatch.setattr(lanes.Pack, "prepare", reached)
+    monkeypatch.setattr(lanes.LaneGroup, "advance", reached)
+    monkeypatch.setattr(lanes.LaneGroup, "prepare", reached)
     monkeypatch.setattr(samplers, "update_once", reached)
     monkeypatch.setattr(samplers, "draw_momenta", reached)
 

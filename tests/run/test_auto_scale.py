@@ -76,15 +76,15 @@ SINGLE = ["packed, noise", "coordinates by two threads"]
 
 @pytest.mark.parametrize(("name", "dtype"), [*((n, np.float64) for n in CASES), *((n, np.float32) for n in SINGLE)])
 def test_units_are_powers_of_two_and_no_bit_of_the_draws_is_another(name, dtype, monkeypatch):
-    teams = []
-    for kind in (sharding.Team, sharding.CoordinateTeam):
+    sharded_tasks = []
+    for kind in (sharding.ShardedTask, sharding.CoordinateShardedTask):
         make = kind.__init__
         monkeypatch.setattr(
-            kind, "__init__", lambda self, *a, make=make, kind=kind: (teams.append(kind), make(self, *a))[1]
+            kind, "__init__", lambda self, *a, make=make, kind=kind: (sharded_tasks.append(kind), make(self, *a))[1]
         )
     one = drawn(name, 1.0, dtype)
     assert np.ptp(one.draws) > 0.0
-    assert "threads" not in CASES[name][2] or teams  # it was not the loop after all
+    assert "threads" not in CASES[name][2] or sharded_tasks  # it was not the loop after all
     for s in UNITS:
         other = drawn(name, s, dtype)
         np.testing.assert_array_equal(other.draws / dtype(s), one.draws)

@@ -1,4 +1,4 @@
-"""One long chain in pieces: the same bits on any number of threads, the same step as by ask and tell, no waiting in vain."""
+"""Coordinate sharding: the same bits on any number of threads, the same step as by ask and tell, no endless waiting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sgmcmc as sg
 from sgmcmc.integrators import threaded as spread
 from sgmcmc.run import coordinate_sharding, loop_compiled, row_sharding, scheduler, sharding
 
-DIM = spread.LONG + 3 * spread.PIECE + 777  # the last piece and the last block are not full
+DIM = spread.LONG + 3 * spread.PIECE + 777  # the last shard and the last block are not full
 MODEL = sg.models.Gaussian(np.zeros(DIM), np.linspace(0.5, 2.0, DIM))
 START = np.linspace(-1.0, 1.0, DIM)
 SAMPLERS = {
@@ -27,9 +27,11 @@ def run(threads, sampler=SAMPLERS["SGNHT"], model=MODEL, **options):
 
 @pytest.fixture
 def made(monkeypatch):
-    """How large the teams are that runs make."""
-    found, make = [], sharding.CoordinateTeam.share
-    monkeypatch.setattr(sharding.CoordinateTeam, "share", lambda self, size: (found.append(size), make(self, size))[1])
+    """The numbers of threads of the sharded chains that runs make."""
+    found, make = [], sharding.CoordinateShardedTask.split
+    monkeypatch.setattr(
+        sharding.CoordinateShardedTask, "split", lambda self, size: (found.append(size), make(self, size))[1]
+    )
     return found
 
 
@@ -48,12 +50,12 @@ def test_a_chain_is_the_same_bits_on_any_number_of_threads(name, dtype, made):
     assert made == [2, 3]
 
 
-def test_nor_does_it_depend_on_chunks_on_other_chains_or_on_pauses_of_the_team(monkeypatch, made):
+def test_nor_does_it_depend_on_chunks_on_other_chains_or_on_pauses_of_sharding(monkeypatch, made):
     whole = run(2)
     np.testing.assert_array_equal(whole.draws[0], run(4, chains=2).draws[0])
     monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # a step at a time
     same(whole, run(2))
-    monkeypatch.setattr(sharding, "WORTH", 0.0)  # every team is found too slow
+    monkeypatch.setattr(sharding, "MIN_GAIN", 0.0)  # sharding is always found too slow
     same(whole, run(2))
     assert made == [2, 2, 2, 2, 2]
 
@@ -68,7 +70,7 @@ def test_the_draws_are_those_of_ask_and_tell(name):
 
 
 def test_temperatures_are_those_of_the_draws():
-    """Computed here from every state. The control: of all pieces but one they are others."""
+    """Computed here from every state. The control: of all shards but one they differ."""
     trace = run(2, sg.SGHMC(1e-1), warmup=0, init={"theta": START, "p": np.ones(DIM)})
     theta = trace.draws[0].astype(np.float64)
     gradient = theta[:4] / np.linspace(0.5, 2.0, DIM)  # those of steps 1 to 4 are at draws 0 to 3
@@ -88,7 +90,7 @@ def test_a_divergence_is_that_of_one_thread(made):
     assert str(alone.value) == str(together.value)
 
 
-def test_one_number_that_is_not_finite_is_seen_in_every_piece():
+def test_one_number_that_is_not_finite_is_seen_in_every_shard():
     for place in (0, spread.PIECE, DIM - 1):
         variances = np.ones(DIM)
         variances[place] = 1e-300  # a gradient of 1e300 there, whose square is infinite
@@ -97,9 +99,9 @@ def test_one_number_that_is_not_finite_is_seen_in_every_piece():
 
 
 @pytest.mark.parametrize("leader", [True, False], ids=["leader", "helper"])
-def test_nobody_waits_for_a_thread_that_failed(leader, monkeypatch):
+def test_no_thread_waits_for_one_that_failed(leader, monkeypatch):
     run(2)  # compiled
-    place, name = (loop_compiled, "run_chunk") if leader else (sharding, "help_chunk")
+    place, name = (loop_compiled, "run_chunk") if leader else (sharding, "run_helper")
     inside = getattr(place, name)
 
     def failing(*arguments):
@@ -113,9 +115,12 @@ def test_nobody_waits_for_a_thread_that_failed(leader, monkeypatch):
         run(2)
 
 
-def test_short_chains_and_gradients_in_python_have_no_pieces(made):
+def test_short_chains_and_gradients_in_python_have_no_shards(made):
     dynamics = sg.SGNHT(0.1).dynamics(spread.LONG - 1, np.float64)
-    assert coordinate_sharding.pieces_for(dynamics, MODEL, spread.LONG - 1, np.float64) == row_sharding.Whole()
+    assert (
+        coordinate_sharding.coordinate_shards_for(dynamics, MODEL, spread.LONG - 1, np.float64)
+        == row_sharding.Unsharded()
+    )
     in_python = sg.Potential(lambda theta: theta, dim=DIM)
     same(run(1, model=in_python), run(2, model=in_python))
     assert made == []

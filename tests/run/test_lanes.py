@@ -16,7 +16,7 @@ from sgmcmc.potentials import fill_gradients, full_gradient, scratch_rows
 from sgmcmc.rng import NOISE_P, Lanes, fill_normals, stream
 from sgmcmc.run import lanes, loop_lanes, scheduler
 from sgmcmc.run.arguments import as_settings
-from sgmcmc.run.chains import set_apart
+from sgmcmc.run.chains import put_on_own_lines
 from sgmcmc.run.lanes import MOST_LANES
 from sgmcmc.run.plan import make_plan
 from sgmcmc.run.starts import start
@@ -59,13 +59,13 @@ def run(model, sampler, **options):
 
 @pytest.fixture
 def one_by_one(monkeypatch):
-    """Turn packs off: every chain through the loop of cpu.py."""
-    return lambda: monkeypatch.setattr(lanes, "packs", lambda *args: None)
+    """Turn lanes off: every chain through the loop of loop_compiled.py."""
+    return lambda: monkeypatch.setattr(lanes, "lane_groups", lambda *args: None)
 
 
 @by_dtype
 @by_sampler
-def test_a_chain_draws_the_same_alone_and_in_packs_of_any_width(sampler, dtype):
+def test_a_chain_draws_the_same_alone_and_in_lane_groups_of_any_width(sampler, dtype):
     many = run(MIXTURE, sampler, chains=70, dtype=dtype, gradient_noise=0.5, clip_gradient=20.0)
     for chains in (1, 2, 9, 40):
         few = run(MIXTURE, sampler, chains=chains, dtype=dtype, gradient_noise=0.5, clip_gradient=20.0, threads=1)
@@ -79,7 +79,7 @@ def test_a_chain_draws_the_same_alone_and_in_packs_of_any_width(sampler, dtype):
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @by_dtype
 def test_single_numbers_and_vectors_of_any_width_give_the_same_bits_for_long(model, dtype):
-    """A pack of one chain has no vectors; one of five has eight lanes, three of them idle; one of 64 fills them all."""
+    """A group of one chain has no vectors; one of five has eight lanes, three of them idle; one of 64 fills them all."""
     options = {"draws": 100, "thin": 20, "warmup": 0, "dtype": dtype, "threads": 1, "gradient_noise": 0.3}
     many = run(model, SAMPLERS["SGNHT"], chains=64, **options).draws
     assert np.isfinite(many).all()
@@ -88,7 +88,7 @@ def test_single_numbers_and_vectors_of_any_width_give_the_same_bits_for_long(mod
 
 
 @by_sampler
-def test_a_pack_takes_the_steps_of_the_loop_of_one_chain(sampler, one_by_one):
+def test_a_lane_group_takes_the_steps_of_the_loop_of_one_chain(sampler, one_by_one):
     options = {"draws": 20, "warmup": 0, "thin": 1, "chains": 11, "gradient_noise": 0.5}
     together = run(MIXTURE, sampler, **options)
     one_by_one()
@@ -103,7 +103,7 @@ def test_a_pack_takes_the_steps_of_the_loop_of_one_chain(sampler, one_by_one):
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @by_dtype
-def test_gradients_of_a_pack_are_those_of_the_model(model, dtype):
+def test_gradients_of_lanes_are_those_of_the_model(model, dtype):
     rng, width = np.random.default_rng(0), 24
     theta = rng.normal(size=(model.dim, width)).astype(dtype)
     out, scratch = np.full_like(theta, np.nan), np.full((int(scratch_rows(model)), width), np.nan, dtype)
@@ -161,12 +161,12 @@ def test_a_chain_that_diverges_is_named_with_its_step_and_leaves_its_neighbours_
 
 
 def test_a_swapped_lane_would_be_seen():
-    """A test of the first test: the chains of a pack differ, and so do their random numbers."""
+    """A test of the first test: the chains of a lane group differ, and so do their random numbers."""
     draws = run(MIXTURE, SAMPLERS["SGNHT"], chains=MOST_LANES).draws
     assert len(np.unique(draws[:, -1, 0])) == MOST_LANES
 
 
-def test_a_run_that_was_interrupted_in_different_steps_goes_on_in_packs_of_equal_steps():
+def test_a_run_that_was_interrupted_in_different_steps_goes_on_in_groups_of_equal_steps():
     whole = run(MIXTURE, SAMPLERS["SGNHT"], chains=5, draws=60)
     trace = run(MIXTURE, SAMPLERS["SGNHT"], chains=5, draws=20)
     later = run(MIXTURE, SAMPLERS["SGNHT"], chains=5, draws=30)
@@ -188,12 +188,12 @@ def test_who_is_packed_does_not_depend_on_the_number_of_chains():
         for i in range(chains):
             state = sampler.start(np.zeros(model.dim))
             seen.append(scheduler.Chain(i, stream(1, i), state, 0, 0.0, out[i], np.zeros(model.dim)))
-        return lanes.packs(job, seen, 2, out)
+        return lanes.lane_groups(job, seen, 2, out)
 
     for chains in (1, 3, 200):
         assert sum(len(p.chains) for p in tasks(MIXTURE, SAMPLERS["SGNHT"], chains)) == chains
         assert tasks(sg.models.Gaussian(np.zeros(LARGEST + 1)), SAMPLERS["SGNHT"], chains) is None
-        assert tasks(sg.Potential(bowl, 3), SAMPLERS["SGNHT"], chains) is None  # it gives no gradients of a pack
+        assert tasks(sg.Potential(bowl, 3), SAMPLERS["SGNHT"], chains) is None  # it has no gradients for lanes
     shared = sg.Sampler(0.1, thermostat=sg.thermostats.NoseHoover(per="chain"))
     euler = sg.SGHMC(0.1, integrator=sg.integrators.Euler())
     assert not packable(shared.dynamics(2), 2)
@@ -204,13 +204,13 @@ def test_a_run_in_several_chunks_is_compiled_for_once(monkeypatch):
     from sgmcmc.run import scheduler
 
     monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # chunks of one step
-    before = len(loop_lanes.run_pack.signatures)
+    before = len(loop_lanes.run_lanes.signatures)
     sg.sample(sg.models.FiveWell(), sg.SGLD(0.0123), 7, warmup=2, chains=3, progress=False, seed=1, clip_gradient=50.0)
-    several = len(loop_lanes.run_pack.signatures)
+    several = len(loop_lanes.run_lanes.signatures)
     monkeypatch.undo()
     sg.sample(sg.models.FiveWell(), sg.SGLD(0.0123), 7, warmup=0, chains=3, progress=False, seed=1, clip_gradient=50.0)
     assert several <= before + 1
-    assert len(loop_lanes.run_pack.signatures) == several
+    assert len(loop_lanes.run_lanes.signatures) == several
 
 
 def begun(init):
@@ -230,7 +230,7 @@ def assert_no_shared_lines(chains):
 def test_chains_that_are_set_apart_write_to_their_herd_and_to_no_line_of_another():
     chains = begun(np.arange(6.0).reshape(3, 2))
     stale = chains[0].state.theta
-    set_apart(chains)
+    put_on_own_lines(chains)
     for i, chain in enumerate(chains):
         chain.state.theta[:] += 10.0
         np.testing.assert_array_equal(chain.herd.states.theta[i], [10.0 + 2 * i, 11.0 + 2 * i])
@@ -244,7 +244,7 @@ def test_chains_without_a_herd_are_set_apart_too():
     first = sg.sample(sg.models.Gaussian([0.0, 0.0], 1.0), sg.SGNHT(0.1), 5, warmup=0, chains=3, seed=1, progress=False)
     chains = begun(first)
     before = [c.state.theta.copy() for c in chains]
-    set_apart(chains)
+    put_on_own_lines(chains)
     for chain, theta in zip(chains, before, strict=True):
         np.testing.assert_array_equal(chain.state.theta, theta)
     assert_no_shared_lines(chains)

@@ -1,4 +1,4 @@
-"""One chain on several threads: the same bits as on one, and nobody waits for a thread that is gone."""
+"""One chain on several threads: the same bits as on one, and no thread waits for one that failed."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def run(threads, sampler=SAMPLER, **options):
 
 @pytest.fixture
 def made(monkeypatch):
-    """The teams that runs make."""
-    found, make = [], sharding.Team.__init__
-    monkeypatch.setattr(sharding.Team, "__init__", lambda self, *a: (found.append(a[2]), make(self, *a))[1])
+    """The numbers of threads of the sharded chains that runs make."""
+    found, make = [], sharding.ShardedTask.__init__
+    monkeypatch.setattr(sharding.ShardedTask, "__init__", lambda self, *a: (found.append(a[2]), make(self, *a))[1])
     return found
 
 
 @pytest.mark.parametrize("options", [{}, {"minibatch": "shuffle"}, {"batch_size": None}, {"dtype": np.float32}])
-def test_draws_do_not_depend_on_the_size_of_a_team(options, made):
+def test_draws_do_not_depend_on_the_number_of_threads(options, made):
     one = run(1, **options)
     for threads in (2, 3, 8, 11):
         other = run(threads, **options)
         np.testing.assert_array_equal(one.draws, other.draws)
         np.testing.assert_array_equal(one.kinetic_temperature, other.kinetic_temperature)
         np.testing.assert_array_equal(one.configurational_temperature, other.configurational_temperature)
-    assert made == ([2, 3, 6, 6] if "batch_size" in options else [2, 2, 2, 2])  # no more than there are parts
+    assert made == ([2, 3, 6, 6] if "batch_size" in options else [2, 2, 2, 2])  # no more than there are shards
 
 
 def test_nor_on_the_length_of_chunks_or_on_other_chains(monkeypatch, made):
@@ -56,21 +56,21 @@ def test_nor_on_the_length_of_chunks_or_on_other_chains(monkeypatch, made):
 def test_short_gradients_are_left_alone(made):
     run(2, batch_size=100)
     assert made == []
-    whole = row_sharding.parts_for(MODEL, 40, sg.minibatch.WithReplacement(100), 3000, np.float64)
-    assert whole == row_sharding.Whole()
+    whole = row_sharding.row_shards_for(MODEL, 40, sg.minibatch.WithReplacement(100), 3000, np.float64)
+    assert whole == row_sharding.Unsharded()
 
 
 @pytest.mark.parametrize("rows", [np.arange(3000), RNG.integers(0, 3000, 1003)], ids=["all", "some"])
-def test_parts_add_up_to_the_whole(rows):
+def test_shards_add_up_to_the_sum_over_all_rows(rows):
     theta, whole, own = RNG.standard_normal(40), np.zeros(40), np.zeros(40)
 
     @kernel
-    def both(member, model, theta, rows, whole, own):
+    def both(shards, model, theta, rows, whole, own):
         estimate(model, theta, rows, 1.5, whole)
-        row_sharding.estimate_by(member, model, theta, rows, 1.5, 0, own)
+        row_sharding.estimate_sharded(shards, model, theta, rows, 1.5, 0, own)
 
     both(
-        row_sharding.parts_for(MODEL, 40, sg.minibatch.WithReplacement(rows.size), 3000, np.float64),
+        row_sharding.row_shards_for(MODEL, 40, sg.minibatch.WithReplacement(rows.size), 3000, np.float64),
         MODEL,
         theta,
         rows,
@@ -80,7 +80,7 @@ def test_parts_add_up_to_the_whole(rows):
     np.testing.assert_allclose(own, whole, rtol=1e-12, atol=1e-12)
 
 
-def test_a_part_that_is_missing_would_be_noticed():
+def test_a_missing_row_would_be_noticed():
     """The control of the test above: one row less shows."""
     theta, whole, less = RNG.standard_normal(40), np.zeros(40), np.zeros(40)
 
@@ -103,13 +103,13 @@ def test_a_divergence_is_that_of_one_thread(made):
     assert str(alone.value) == str(together.value)
 
 
-@pytest.mark.parametrize("leader", [True, False], ids=["leader", "follower"])
-def test_nobody_waits_for_a_thread_that_failed(leader, monkeypatch):
+@pytest.mark.parametrize("leader", [True, False], ids=["leader", "helper"])
+def test_no_thread_waits_for_one_that_failed(leader, monkeypatch):
     run(2)  # compiled
     inside = loop_compiled.run_chunk
 
     def failing(*arguments):
-        if arguments[8].size > 0 and (arguments[4].parts.me == 0) == leader:  # a step, and of this thread
+        if arguments[8].size > 0 and (arguments[4].row_shards.thread == 0) == leader:  # a step, and of this thread
             raise FloatingPointError("no such number")
         return inside(*arguments)
 
@@ -120,10 +120,10 @@ def test_nobody_waits_for_a_thread_that_failed(leader, monkeypatch):
 
 @pytest.fixture
 def judged():
-    """A team whose chunks take as long as we say."""
-    found = sharding.Team.__new__(sharding.Team)
+    """A sharded chain whose chunks take given times."""
+    found = sharding.ShardedTask.__new__(sharding.ShardedTask)
     found.count, found.number, found.seconds_alone, found.is_proven = 10**6, 0, np.inf, False
-    found.pause, found.left = sharding.TOGETHER, 0
+    found.pause, found.left = sharding.SHARDED_STEPS, 0
 
     def chunk(together, alone):
         is_together, most = found._turn()
@@ -136,15 +136,15 @@ def judged():
     return chunk
 
 
-def test_a_team_that_is_faster_stays_together(judged):
-    chunks = [judged(3e-5, 6e-5) for _ in range(sharding.EVERY)]
+def test_sharding_that_is_faster_goes_on(judged):
+    chunks = [judged(3e-5, 6e-5) for _ in range(sharding.PROBE_EVERY)]
     assert chunks[:4] == [(True, 64), (False, 16), (True, 64), (True, 10**6)]
     assert all(together for together, _ in chunks[2:])
     assert judged(3e-5, 6e-5)[0]
-    assert judged(3e-5, 6e-5) == (False, sharding.ALONE)  # how fast one is alone is looked at again
+    assert judged(3e-5, 6e-5) == (False, sharding.ALONE_STEPS)  # one thread is timed again
 
 
-def test_a_team_that_was_slow_by_accident_is_soon_together_again(judged):
+def test_sharding_that_was_slow_by_accident_is_soon_resumed(judged):
     for _ in range(2):
         judged(3e-5, 6e-5)
     assert judged(1e-3, 6e-5) == (True, 64)
@@ -153,11 +153,11 @@ def test_a_team_that_was_slow_by_accident_is_soon_together_again(judged):
     assert judged(3e-5, 6e-5) == (True, 10**6)
 
 
-def test_a_team_that_stays_slow_is_tried_more_and_more_seldom(judged):
-    chunks = [judged(1e-3, 6e-5) for _ in range(2 * sharding.EVERY)]
-    pauses = [count for together, count in chunks if not together and count > sharding.ALONE]
+def test_sharding_that_stays_slow_is_tried_less_and_less_often(judged):
+    chunks = [judged(1e-3, 6e-5) for _ in range(2 * sharding.PROBE_EVERY)]
+    pauses = [count for together, count in chunks if not together and count > sharding.ALONE_STEPS]
     assert pauses[:4] == [64, 128, 256, 512]
-    assert max(pauses) == int(sharding.MOST / 6e-5)
+    assert max(pauses) == int(sharding.MAX_PAUSE / 6e-5)
     tried = sum(count for together, count in chunks[1:] if together)
     assert tried * 1e-3 < 0.2 * sum(pauses) * 6e-5
 

@@ -188,13 +188,13 @@ def ptx_in_place_of_a_gpu(kernels: PtxKernels, block: int | None = None) -> Any:
     from sgmcmc.run import arguments
     from sgmcmc.run.gpu import chains as gpu_chains
 
-    saved = gpu_chains.fleets, arguments.choose_device
-    gpu_chains.fleets = lambda job, chains, seed: [gpu_chains.Fleet(job, chains, seed, kernels, block=block)]
+    saved = gpu_chains.device_tasks, arguments.choose_device
+    gpu_chains.device_tasks = lambda job, chains, seed: [gpu_chains.DeviceTask(job, chains, seed, kernels, block=block)]
     arguments.choose_device = lambda device: (device, "PTX on the CPU")
     try:
         yield
     finally:
-        gpu_chains.fleets, arguments.choose_device = saved
+        gpu_chains.device_tasks, arguments.choose_device = saved
 
 
 class CaughtError(Exception):

@@ -76,7 +76,7 @@ def rows_and_shapes() -> dict[str, bool]:
     for kind in ("replacement", "no-replacement", "shuffle"):
         options = RUN | {"batch_size": 6, "minibatch": kind}
         seen: dict[str, np.ndarray] = {}
-        original = gpu_chains.Fleet.finish
+        original = gpu_chains.DeviceTask.finish
 
         def finish(fleet, original=original, seen=seen):
             seen["cuda"] = np.moveaxis(fleet.room.rows, fleet.chain_axis, 0).copy()
@@ -89,12 +89,12 @@ def rows_and_shapes() -> dict[str, bool]:
             seen[f"cpu{chain.number}"] = buffers.rows.copy()
             return done
 
-        gpu_chains.Fleet.finish, scheduler.Job.advance = finish, watched
+        gpu_chains.DeviceTask.finish, scheduler.Job.advance = finish, watched
         simulate_device(False)
         sg.sample(LOGISTIC, sg.SGNHT(0.02), **options)
         simulate_device(True)
         sg.sample(LOGISTIC, sg.SGNHT(0.02), **options, device="cuda")
-        gpu_chains.Fleet.finish, scheduler.Job.advance = original, advance
+        gpu_chains.DeviceTask.finish, scheduler.Job.advance = original, advance
         found[f"rows {kind}"] = all((seen["cuda"][i] == seen[f"cpu{i}"]).all() for i in range(3))
     return found | shapes()
 
@@ -103,11 +103,11 @@ def shapes() -> dict[str, bool]:
     options = RUN | {"chains": 7, "device": "cuda"}
     whole = sg.sample(GAUSS, sg.SGNHT(0.1), **options)
     found = {}
-    standard = gpu_chains.Fleet.__init__.__defaults__
+    standard = gpu_chains.DeviceTask.__init__.__defaults__
     for block in (1, 4, 32):
-        gpu_chains.Fleet.__init__.__defaults__ = (None, block)
+        gpu_chains.DeviceTask.__init__.__defaults__ = (None, block)
         found[f"block {block}"] = bool((sg.sample(GAUSS, sg.SGNHT(0.1), **options).draws == whole.draws).all())
-    gpu_chains.Fleet.__init__.__defaults__ = standard
+    gpu_chains.DeviceTask.__init__.__defaults__ = standard
     found["chain alone"] = bool(
         (sg.sample(GAUSS, sg.SGNHT(0.1), **options | {"chains": 2}).draws == whole.draws[:2]).all()
     )
@@ -161,7 +161,7 @@ def updates(kind) -> dict[str, float]:
 def measured(cases) -> dict[str, list[float]]:
     """Of every run that measures V: its smallest in the end, and how far off the draws are if the device does not measure it."""
     unmeasured, found = loop_compiled.Unmeasured(), {}
-    replaced = gpu_chains.Fleet.__init__
+    replaced = gpu_chains.DeviceTask.__init__
     for name, (model, sampler, options) in cases.items():
         if name.startswith("measured"):
             simulate_device(False)
@@ -172,9 +172,9 @@ def measured(cases) -> dict[str, list[float]]:
                 replaced(fleet, dataclasses.replace(job, gradient=gradient), *rest, **more)
 
             simulate_device(True)
-            gpu_chains.Fleet.__init__ = blind
+            gpu_chains.DeviceTask.__init__ = blind
             there = sg.sample(model, sampler, **options, device="cuda")
-            gpu_chains.Fleet.__init__ = replaced
+            gpu_chains.DeviceTask.__init__ = replaced
             smallest = float(here.final["variance"].min())
             found[name] = [smallest, difference(here.draws, there.draws)]
     return found
@@ -189,7 +189,7 @@ def few(cases) -> dict[str, float]:
 def blocks(threads: int = 4) -> None:
     """From here on a block of so many threads runs each chain."""
     gpu_chains.takes_a_block = lambda *_: True
-    gpu_chains.Fleet.__init__.__defaults__ = (None, threads)
+    gpu_chains.DeviceTask.__init__.__defaults__ = (None, threads)
 
 
 if __name__ == "__main__":

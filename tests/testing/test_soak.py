@@ -13,7 +13,7 @@ soak = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(soak)
 
 
-@pytest.mark.parametrize("case", ["pack", "group"])
+@pytest.mark.parametrize("case", ["lanes", "group"])
 def test_a_round_of_the_soak(case, tmp_path):
     script = tmp_path / "child.py"
     script.write_text(soak.CHILD, encoding="utf-8")

@@ -1,9 +1,8 @@
-"""A chain in the hands of a block of threads: what each thread does between two barriers of `cuda_kernels.block_per_chain`.
+"""One chain on a block of threads: the work of a thread between two barriers of `kernels.block_per_chain`.
 
-Every function takes `lane`, which thread of the block this is, and `lanes`, how many there are. Sums do not depend on how
-many: a sum over features is always cut in `LANES` parts, coordinates always in `STRANDS` strands, and parts and strands
-are added in the order of their numbers. Here arrays of all chains are shaped (chain, coordinate), since neighbouring
-threads work on neighbouring coordinates of one chain.
+`lane` is the number of this thread in its block, `lanes` the number of threads. Results do not depend on `lanes`: a sum over
+features is always split into `LANES` partial sums, the coordinates into `STRANDS` strands, and both are added in order. Arrays of
+all chains are shaped (chain, coordinate), as neighbouring threads work on neighbouring coordinates of one chain.
 
 Shared memory, in numbers of the run's precision: SUMS × WIDTH partial sums, SUMS errors and 2 × STRANDS sums of what is
 measured, 2432 in all: 19 KiB in double precision, half of that in single.
@@ -50,14 +49,14 @@ __all__ = [
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
-LANES = 32  # parts of a sum over features
+LANES = 32  # partial sums of a sum over features
 WIDTH = LANES + 1  # a row of partial sums in shared memory; odd, so that a column of them lies in different banks
-SUMS = 64  # sums over features that are found between two barriers
+SUMS = 64  # sums over features between two barriers
 STRANDS = 128  # strand s has the coordinates 4s … 4s + 3, those 4·128 further on, and so on
 
 
 class Own(NamedTuple):
-    """What belongs to one chain: its row of every array, and its random numbers."""
+    """The arrays of one chain, and its random stream."""
 
     state: Any
     noise: Any
@@ -66,18 +65,18 @@ class Own(NamedTuple):
     normals: Any
     rows: Any
     memory: Any
-    scratch: Any
+    model_scratch: Any
     origin: Any
     sums: Any
     stream: Any
 
 
 @loop
-def own_arrays(common, state, room, key0, key1, number, chain):
-    """Chain `number`, whose arrays are row `chain` of everybody's.
+def own_arrays(common, state, scratch, key0, key1, number, chain):
+    """Chain `number`, whose arrays are row `chain` of the common arrays.
 
-    Arrays that are not used have length 1 here, not 0: `stretch` knows how long they should be. (Cut to length, each would
-    take two registers for its length from the first step to the last.)
+    Unused arrays have length 1 here, not 0; `stretch` cuts them to length. (An array of another length would hold two
+    registers through all steps.)
     """
     return Own(
         State(
@@ -90,15 +89,15 @@ def own_arrays(common, state, room, key0, key1, number, chain):
             state.span[chain],
             state.pending[chain],
         ),
-        Noise(room.noise_p[chain], room.noise_theta[chain], room.noise_xi[chain]),
-        room.gradient[chain],
-        room.difference[chain],
-        room.gradient_noise[chain],
-        room.rows[rows_column(common.gradient.minibatch, chain), : common.rows],
-        room.memory[chain],
-        room.scratch[chain],
-        room.origin[chain],
-        room.sums[chain],
+        Noise(scratch.noise_p[chain], scratch.noise_theta[chain], scratch.noise_xi[chain]),
+        scratch.gradient[chain],
+        scratch.difference[chain],
+        scratch.gradient_noise[chain],
+        scratch.rows[rows_column(common.gradient.minibatch, chain), : common.rows],
+        scratch.memory[chain],
+        scratch.model_scratch[chain],
+        scratch.origin[chain],
+        scratch.sums[chain],
         Stream(key0, key1, number),
     )
 
@@ -108,7 +107,7 @@ def own_arrays(common, state, room, key0, key1, number, chain):
 
 @open_function(inline=False, fastmath=LOOP)
 def choose_together(minibatch, n_rows, own, step, lane, lanes):
-    """`choose`, by many threads: a row that depends on its address alone by any of them, other rules by the first."""
+    """`choose`, by all threads if each row depends on its address alone; other rules by the first thread."""
 
 
 @implements(choose_together)
@@ -133,24 +132,24 @@ def _(minibatch, n_rows, own, step, lane, lanes):
 
 @leaf
 def rows_at_once(model):
-    """How many rows fit between two barriers; 0 for a model whose gradient one thread finds alone."""
+    """How many rows are summed between two barriers; 0 for a model whose gradient one thread computes."""
     width = sums_per_row(model)
     return SUMS // width if width > 0 else 0
 
 
 @loop
 def find_alone(model, own, rows, before, lane):
-    """Add these rows to the gradient, of which the first `before` are in it, by the first thread."""
+    """Add these rows to the gradient on the first thread; `before` rows are in it already."""
     if lane == 0:
         if before == 0:
             for j in range(own.slope.size):
                 own.slope[j] = 0.0
-        add_gradient_within(model, own.state.theta, rows, own.scratch, own.slope)
+        add_gradient_within(model, own.state.theta, rows, own.model_scratch, own.slope)
 
 
 @loop
 def add_partial_sums(model, theta, rows, partial, lane, lanes):
-    """partial[s, n] = part n of sum s; the 32 threads of a warp read neighbouring features of one row."""
+    """partial[s, n] = partial sum n of sum s; the 32 threads of a warp read neighbouring features of one row."""
     width = sums_per_row(model)
     for work in range(lane, rows.size * width * LANES, lanes):
         s, part = work // LANES, work % LANES
@@ -159,7 +158,7 @@ def add_partial_sums(model, theta, rows, partial, lane, lanes):
 
 @loop
 def find_errors(model, rows, partial, errors, lane, lanes):
-    """The sums of each row out of their parts, and the derivatives by them; a thread has whole rows."""
+    """The sums of each row from their partial sums, and the derivatives by them; a thread has whole rows."""
     width = sums_per_row(model)
     for r in range(lane, rows.size, lanes):
         for s in range(r * width, (r + 1) * width):
@@ -172,7 +171,7 @@ def find_errors(model, rows, partial, errors, lane, lanes):
 
 @loop
 def add_rows(model, rows, errors, slope, first, lane, lanes):
-    """Add these rows to the gradient, of which the first `first` are in it; neighbouring threads, neighbouring features."""
+    """Add these rows to the gradient; `first` rows are in it already. Neighbouring threads have neighbouring features."""
     for j in range(lane, slope.size, lanes):
         found = sum_over_rows(model, rows, errors, j)
         slope[j] = slope[j] + found if first > 0 else found
@@ -183,7 +182,7 @@ def add_rows(model, rows, errors, slope, first, lane, lanes):
 
 @open_function
 def coordinates_together(thermostat, dim):
-    """How many coordinates a thread advances at a time: the four of a Philox call, or all that share one ξ."""
+    """How many coordinates a thread advances at a time: four, as in a Philox call, or all that share one ξ."""
 
 
 @implements(coordinates_together)
@@ -198,7 +197,7 @@ def _(thermostat, dim):
 
 @loop
 def begin_strands(common, own, lane, lanes):
-    """The momenta a chain starts with, drawn before anything else."""
+    """Draw the first momenta of a chain."""
     dynamics, n = common.dynamics, common.sizes.p
     size = coordinates_together(dynamics.thermostat, common.sizes.theta)
     for strand in range(lane, STRANDS, lanes):
@@ -218,7 +217,7 @@ def work_of(theta, origin, gradient):
 
 @loop
 def finish_strands(common, own, phase, now, measured, lane, lanes):
-    """The rest of the gradient: weight, prior, noise, clipping; then what it tells of its noise.
+    """The rest of the gradient: weight, prior, noise, clipping; then the sample of its noise.
 
     measured[1, s] = (θ − origin)·∇U of strand s.
     """
@@ -241,7 +240,7 @@ def finish_strands(common, own, phase, now, measured, lane, lanes):
 
 @loop
 def advance_strands(common, own, now, before, h, measured, lane, lanes):
-    """The step of the coordinates whose gradient this thread has finished. Gives back whether their θ and ξ are finite.
+    """A step of the coordinates whose gradient this thread finished. Returns whether their θ and ξ are finite.
 
     measured[0, s] = Σ p K'(p) of strand s.
     """
@@ -259,7 +258,7 @@ def advance_strands(common, own, now, before, h, measured, lane, lanes):
 
 @loop
 def add_measured(own, measured, lane):
-    """The strands' sums into the chain's, by the first thread. Four running sums: none waits for the one before it."""
+    """Add the sums of the strands to those of the chain, on the first thread; four accumulators hide the latency."""
     if lane == 0:
         for kind in range(2):
             a, b, c, d = measured[kind, 0], measured[kind, 1], measured[kind, 2], measured[kind, 3]

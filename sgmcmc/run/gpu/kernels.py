@@ -1,6 +1,6 @@
-"""The kernels of chains, beside the memory and launches of `sgmcmc.gpu.runtime`. Imported inside functions only:
+"""The kernels that run chains, and the memory and launches of `sgmcmc.gpu.runtime`. Imported inside functions only.
 
-`cuda` must be a name of the module that holds a kernel.
+The simulator wants `cuda` as a global of the module that holds a kernel.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ __all__ = [
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 
-def chain_per_thread(common, state, room, chunk, key0, key1, which, numbers, out, done):
+def chain_per_thread(common, state, scratch, chunk, key0, key1, which, numbers, out, done):
     """Thread i runs the chain in column which[i]."""
     i = cuda.grid(1)
     if i < which.size:
         chain = which[i]
-        done[chain] = run_thread(common, state, room, chunk, key0, key1, numbers[chain], chain, out)
+        done[chain] = run_thread(common, state, scratch, chunk, key0, key1, numbers[chain], chain, out)
 
 
-def block_per_chain(common, state, room, chunk, key0, key1, which, numbers, out, done):
+def block_per_chain(common, state, scratch, chunk, key0, key1, which, numbers, out, done):
     """Block i runs the chain in row which[i]; `out` is (draw, chain, coordinate).
 
     The steps of `cuda_loop.run_thread`. A barrier stands where threads are about to read what others wrote, or to write
@@ -69,7 +69,7 @@ def block_per_chain(common, state, room, chunk, key0, key1, which, numbers, out,
     measured = cuda.shared.array((2, STRANDS), state.theta.dtype)
     model, gradient, strip = common.model, common.gradient, rows_at_once(common.model)
     measure = gradient.measure
-    own = own_arrays(common, state, room, key0, key1, numbers[chain], chain)
+    own = own_arrays(common, state, scratch, key0, key1, numbers[chain], chain)
     before, recorded, finished = chunk.before, 0, 0
     if chunk.fresh:
         begin_strands(common, own, lane, lanes)

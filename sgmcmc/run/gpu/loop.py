@@ -1,9 +1,8 @@
-"""The chain loop of one CUDA thread: rows, gradient, noise, update, record, for as many steps as a chunk has.
+"""The chain loop of one CUDA thread: rows, gradient, noise, update, record, for the steps of one chunk.
 
-The same open functions in the same order on the same random numbers as `sgmcmc.run.loop_compiled.run_steps`; only the memory is
-another. Arrays of all chains are shaped (coordinate, chain), so that neighbouring threads read neighbouring numbers, and a
-chain sees its column. Nothing allocates. Sums are of the precision of the run, compensated, and read by the host after
-each chunk.
+The same open functions in the same order on the same random numbers as in `sgmcmc.run.loop_compiled.run_steps`; the memory
+layout differs. Arrays of all chains are shaped (coordinate, chain), so that neighbouring threads read neighbouring numbers; a
+chain has a column. Nothing allocates. Sums have the precision of the run, are compensated, and are downloaded after each chunk.
 """
 
 from __future__ import annotations
@@ -25,24 +24,24 @@ from sgmcmc.run.gpu.measure import compare, look_of
 from sgmcmc.run.loop_compiled import Measured, Unmeasured, put_sample
 from sgmcmc.thermostats import is_learning_step
 
-__all__ = ["Chunk", "Common", "Room", "run_thread"]
+__all__ = ["Chunk", "Common", "Scratch", "run_thread"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 
 class Common(NamedTuple):
-    """What all chains have in common: the sampler, the model, its gradient, and how long a chain's arrays are."""
+    """What all chains share: the dynamics, the model, its gradient, and the lengths of a chain's arrays."""
 
     dynamics: Any
     model: Any
-    gradient: Any  # cpu.Gradient
+    gradient: Any  # loop_compiled.Gradient
     sizes: Any  # State of lengths
-    rows: Any  # how many rows a step looks at
-    half: Any  # how many of them a learning step compares with the others; 0: the one there is, with that of the next step
+    rows: Any  # rows per step
+    half: Any  # rows of the first half in a learning step; 0: one row, compared with that of the next step
 
 
-class Room(NamedTuple):
-    """The scratch space of all chains, (length, chain); arrays that a run does not use have length 1."""
+class Scratch(NamedTuple):
+    """Scratch arrays of all chains, (length, chain); unused ones have length 1."""
 
     noise_p: Any
     noise_theta: Any
@@ -52,13 +51,13 @@ class Room(NamedTuple):
     gradient_noise: Any
     rows: Any
     memory: Any
-    scratch: Any
+    model_scratch: Any
     origin: Any  # θ when recording began
-    sums: Any  # (4, chains): Σ p K'/d and Σ (θ − origin)·∇U/d, and what rounding has lost of each
+    sums: Any  # (4, chains): Σ p K'/d and Σ (θ − origin)·∇U/d, and the compensation of each
 
 
 class Chunk(NamedTuple):
-    """Which steps: those of `step_sizes` from number `step` on; the first `recorded` of `kept` are recorded."""
+    """The steps of a chunk: those of `step_sizes` from number `step` on; the first `recorded` of `kept` are recorded."""
 
     step: Any
     before: Any
@@ -66,13 +65,13 @@ class Chunk(NamedTuple):
     steps: Any
     kept: Any
     recorded: Any
-    phases: Any  # what each step measures (sgmcmc.run.coordinate_temperatures); no coordinate by itself
+    phases: Any  # what each step measures (sgmcmc.run.coordinate_temperatures); not by coordinate
     fresh: Any  # whether momenta are still to be drawn
 
 
 @open_function
 def rows_column(minibatch, chain):
-    """Where a chain's rows are: all chains share the full data set."""
+    """The column of a chain's rows: all chains share the full data set."""
 
 
 @implements(rows_column)
@@ -86,37 +85,39 @@ def _(minibatch, chain):
 
 
 @loop(called=True)
-def find_gradient_within(gradient, model, theta, rows, memory, normals, scratch, stream, step, out):
-    """∇Ũ(θ) into `out`: minibatch, then the noise and the clipping that were asked for."""
+def find_gradient_within(gradient, model, theta, rows, memory, normals, model_scratch, stream, step, out):
+    """∇Ũ(θ) into `out`: minibatch, then added noise and clipping."""
     choose(gradient.minibatch, gradient.n_rows, stream, step, memory, rows)
-    estimate_within(model, theta, rows, gradient.weight, scratch, out)
+    estimate_within(model, theta, rows, gradient.weight, model_scratch, out)
     disturb(gradient, normals, stream, step, 0, out)
 
 
 @open_function(on=1, inline=True)
-def find_gradient_by(measure, common, own, difference, rows, memory, normals, scratch, stream, step, out):
-    """∇Ũ(θ) into `out`; if the variance of its noise is measured, in learning steps that too."""
+def find_gradient_by(measure, common, own, difference, rows, memory, normals, model_scratch, stream, step, out):
+    """∇Ũ(θ) into `out`; in a learning step of a run that measures its noise, also that."""
 
 
 @implements(find_gradient_by, Unmeasured)
-def _(measure, common, own, difference, rows, memory, normals, scratch, stream, step, out):
-    find_gradient_within(common.gradient, common.model, own.theta, rows, memory, normals, scratch, stream, step, out)
+def _(measure, common, own, difference, rows, memory, normals, model_scratch, stream, step, out):
+    find_gradient_within(
+        common.gradient, common.model, own.theta, rows, memory, normals, model_scratch, stream, step, out
+    )
 
 
 @implements(find_gradient_by, Measured)
-def _(measure, common, own, difference, rows, memory, normals, scratch, stream, step, out):
+def _(measure, common, own, difference, rows, memory, normals, model_scratch, stream, step, out):
     gradient, model, half, theta = common.gradient, common.model, common.half, own.theta
     if is_learning_step(step):
         for number in range(2):
-            sum_within(gradient, half, model, theta, rows, memory, scratch, stream, step, number, difference, out)
+            sum_within(gradient, half, model, theta, rows, memory, model_scratch, stream, step, number, difference, out)
         finish_within(common, theta, own.variance, normals, stream, step, difference, out)
     else:
-        find_gradient_within(gradient, model, theta, rows, memory, normals, scratch, stream, step, out)
+        find_gradient_within(gradient, model, theta, rows, memory, normals, model_scratch, stream, step, out)
 
 
 @loop(called=True)
-def sum_within(gradient, half, model, theta, rows, memory, scratch, stream, step, number, difference, out):
-    """Σ of the gradient over the rows of a look into `out`; what the first look found goes into `difference`."""
+def sum_within(gradient, half, model, theta, rows, memory, model_scratch, stream, step, number, difference, out):
+    """Σ of the gradient over the rows of a look into `out`; the sum of the first look goes to `difference`."""
     look = look_of(gradient.measure, half, rows, step, number)
     if number > 0:
         copy(out, difference)
@@ -124,7 +125,7 @@ def sum_within(gradient, half, model, theta, rows, memory, scratch, stream, step
         choose(gradient.minibatch, gradient.n_rows, stream, look.step, memory, rows)
         for j in range(out.size):
             out[j] = 0.0
-    add_gradient_within(model, theta, look.rows, scratch, out)
+    add_gradient_within(model, theta, look.rows, model_scratch, out)
 
 
 @loop(called=True)
@@ -151,15 +152,15 @@ def disturb(gradient, normals, stream, step, first, out):
 
 @leaf
 def compensated(total, lost, x):
-    """total + x, and what rounding took away (Kahan)."""
+    """total + x, and its rounding error (Kahan)."""
     y = x - lost
     result = total + y
     return result, (result - total) - y
 
 
 @loop
-def run_thread(common, state, room, chunk, key0, key1, number, chain, out):
-    """Chain `number`, whose arrays are column `chain`, through a chunk. Gives back how many of its steps were finite.
+def run_thread(common, state, scratch, chunk, key0, key1, number, chain, out):
+    """A chunk of chain `number`, whose arrays are column `chain`. Returns the number of finite steps.
 
     `out` is (draw, coordinate, chain).
     """
@@ -175,18 +176,24 @@ def run_thread(common, state, room, chunk, key0, key1, number, chain, out):
         state.span.T[chain],
         state.pending.T[chain],
     )
-    theta, noise = own.theta, Noise(room.noise_p.T[chain], room.noise_theta.T[chain], room.noise_xi.T[chain])
-    slope, difference = room.gradient.T[chain], room.difference.T[chain]
-    origin, sums = room.origin.T[chain], room.sums.T[chain]
-    rows = room.rows.T[rows_column(gradient.minibatch, chain)]
-    normals, memory, scratch = room.gradient_noise.T[chain], room.memory.T[chain], room.scratch.T[chain]
+    theta, noise = own.theta, Noise(scratch.noise_p.T[chain], scratch.noise_theta.T[chain], scratch.noise_xi.T[chain])
+    slope, difference = scratch.gradient.T[chain], scratch.difference.T[chain]
+    origin, sums = scratch.origin.T[chain], scratch.sums.T[chain]
+    rows = scratch.rows.T[rows_column(gradient.minibatch, chain)]
+    normals, memory, model_scratch = (
+        scratch.gradient_noise.T[chain],
+        scratch.memory.T[chain],
+        scratch.model_scratch.T[chain],
+    )
     before, recorded = chunk.before, 0
     if chunk.fresh:
         begin(dynamics, own.p, stream)
     for t in range(chunk.steps):
         now, h = chunk.step + t, chunk.step_sizes[t]
         fill_step_noise(dynamics, noise, stream, now, 0)
-        find_gradient_by(gradient.measure, common, own, difference, rows, memory, normals, scratch, stream, now, slope)
+        find_gradient_by(
+            gradient.measure, common, own, difference, rows, memory, normals, model_scratch, stream, now, slope
+        )
         phase = chunk.phases[t]
         if phase == ORIGIN:
             copy(theta, origin)

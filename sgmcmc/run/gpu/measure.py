@@ -1,8 +1,8 @@
-"""The variance of gradient noise, measured on a GPU: how a learning step looks at its rows, and what it compares.
+"""The variance of gradient noise, measured on a GPU.
 
-Such a step looks twice, and what it has found by then is kept in between: first at one half of its rows, then at the other;
-or, if a step has one row, first at that of the next step, then at its own. Every other step, and every step of a run that
-measures nothing, looks once: to the compiler its loop is none.
+A learning step has two looks at its rows, and keeps the sum of the first: one half of the rows, then the other; or, with one
+row per step, that of the next step, then its own. All other steps, and all steps of a run that measures nothing, have one look:
+their loop over looks compiles to nothing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ __all__ = ["Look", "compare", "compare_strand", "keep", "learn_strand", "look_of
 
 
 class Look(NamedTuple):
-    """Some rows of a step; if they are the first they are still to be chosen, and the sum begins with them."""
+    """Some rows of a step. The first ones are still to be chosen, and their sum starts at 0."""
 
-    rows: Any  # a tuple may hold a part of an array; a function of its own could not give it back
-    before: Any  # how many rows of the step come before them
-    step: Any  # whose rows
+    rows: Any  # in a tuple, as a device function cannot return a slice
+    before: Any  # the number of rows of the step before them
+    step: Any  # the step that the rows belong to
 
 
 @open_function
 def looks(measure, step):
-    """How often a step looks at its rows."""
+    """The number of looks of a step."""
 
 
 @implements(looks, Unmeasured)
@@ -46,7 +46,7 @@ def _(measure, step):
 
 @open_function
 def look_of(measure, half, rows, step, number):
-    """The look `number` of a step at its rows, `half` of them first."""
+    """Look `number` of a step, with `half` of its rows in the first."""
 
 
 @implements(look_of, Unmeasured)
@@ -64,7 +64,7 @@ def _(measure, half, rows, step, number):
 
 @loop
 def compare(measure, gradient, half, n, difference, out):
-    """A sample of the noise of ∇Ũ out of the sum of the first look, in its place, and the sum over all rows, `out`."""
+    """A sample of the noise of ∇Ũ into `difference`, which holds the sum of the first look; `out` is the sum over all rows."""
     factor = measure.amplitude * gradient.weight
     if half > 0:
         contrast(difference, out, factor, half, n)
@@ -78,7 +78,7 @@ def compare(measure, gradient, half, n, difference, out):
 
 @open_function(inline=False, fastmath=LOOP)
 def keep(measure, own, step, number, lane, lanes):
-    """Keep the sum of a first look, by all threads, if there is a second."""
+    """Keep the sum of a first look, on all threads, if there is a second."""
 
 
 @implements(keep, Unmeasured)
@@ -111,7 +111,7 @@ def _(measure, common, own, step, low, high):
 
 @open_function(inline=False, fastmath=LOOP)
 def learn_strand(measure, common, own, step, low, high):
-    """Put the sample of coordinates low … high − 1, all that share a ξ, into the running mean of the variance."""
+    """Add the sample of coordinates low … high − 1 to the running mean of the variance."""
 
 
 @implements(learn_strand, Unmeasured)
