@@ -14,8 +14,6 @@ import pytest
 from scipy import stats
 
 import sgmcmc as sg
-from sgmcmc.engines import scheduler
-from sgmcmc.engines.python import choose_rows
 from sgmcmc.minibatch import (
     Blocks,
     EpochShuffle,
@@ -30,6 +28,8 @@ from sgmcmc.minibatch import (
     row_buffer,
 )
 from sgmcmc.rng import stream
+from sgmcmc.run import scheduler
+from sgmcmc.run.loop_python import choose_rows
 
 LIMIT = 1e-6
 KINDS = {"replacement": WithReplacement, "no-replacement": WithoutReplacement, "shuffle": EpochShuffle}

@@ -55,18 +55,18 @@ class Noise(NamedTuple):
 
 def foreseen(trace: Any) -> list[Finding]:
     """The problems of a run that follow from its settings; those that one warning explains are not named twice."""
-    again = trace.again
-    if again is None or trace.model is None or "theta" not in trace.final:
+    rerun = trace.rerun
+    if rerun is None or trace.model is None or "theta" not in trace.final:
         return []
-    sampler, h = again.sampler, _longest_step(trace, again)
+    sampler, h = rerun.sampler, _longest_step(trace, rerun)
     if isinstance(sampler.scale, str) or not h > 0.0:
         return []
     with np.errstate(all="ignore"):  # extreme units: a figure that overflows is one that is too large
-        return _found(trace, again, sampler, h)
+        return _found(trace, rerun, sampler, h)
 
 
-def _found(trace: Any, again: Any, sampler: Any, h: float) -> list[Finding]:
-    noise = _noise(trace, again, h)
+def _found(trace: Any, rerun: Any, sampler: Any, h: float) -> list[Finding]:
+    noise = _noise(trace, rerun, h)
     if noise is None:
         return []
     steep = _steepest(trace, sampler)
@@ -79,9 +79,9 @@ def _found(trace: Any, again: Any, sampler: Any, h: float) -> list[Finding]:
     return [f for f in found if f is not None]
 
 
-def _longest_step(trace: Any, again: Any) -> float:
-    if again.step_size is not None:
-        return float(again.step_size)
+def _longest_step(trace: Any, rerun: Any) -> float:
+    if rerun.step_size is not None:
+        return float(rerun.step_size)
     weights = np.asarray(trace.weights, float)
     return float(weights.max(initial=0.0))
 
@@ -107,9 +107,9 @@ def _longest_remembered(sampler: Any, h: float, noise: Noise, steep: float) -> f
 # ---- the noise ------------------------------------------------------------------------------------------------------------
 
 
-def _noise(trace: Any, again: Any, h: float) -> Noise | None:
+def _noise(trace: Any, rerun: Any, h: float) -> Noise | None:
     """None where the noise cannot be told: the gradient fails there."""
-    sampler, options = again.sampler, again.options
+    sampler, options = rerun.sampler, rerun.options
     n_rows, size = rows_of(trace.model), options["batch_size"]
     dim = trace.final["theta"].shape[-1]
     squares = (
@@ -250,7 +250,7 @@ def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> Finding | None:
         return None
     theta = np.asarray(trace.final["theta"], float).mean(axis=0)
     try:
-        H = hessian(trace.model, theta, noise.batch, _kind(trace.again.options), sampler.scale)
+        H = hessian(trace.model, theta, noise.batch, _kind(trace.rerun.options), sampler.scale)
     except Exception:  # a user's gradient, at points of ours
         return None
     if H is None:

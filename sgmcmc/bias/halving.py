@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks, diagnostics
-from sgmcmc.bias.again import Again
 from sgmcmc.bias.finding import Finding
 from sgmcmc.bias.quantiles import normal_quantile
+from sgmcmc.bias.rerun import Rerun
 from sgmcmc.integrators import order
 from sgmcmc.thermostats import has_variables
 
@@ -42,20 +42,20 @@ def as_functions(functions: Any) -> dict[str, Callable[[Any], Any]]:
     return dict(functions)
 
 
-def order_of(again: Again) -> int:
+def order_of(rerun: Rerun) -> int:
     """The power of h that the bias goes with."""
-    noisy = again.options["batch_size"] is not None or again.options["gradient_noise"] > 0.0
-    absorbs = has_variables(again.sampler.thermostat)
-    return 1 if order(again.sampler.integrator) == 1 or (noisy and not absorbs) else 2
+    noisy = rerun.options["batch_size"] is not None or rerun.options["gradient_noise"] > 0.0
+    absorbs = has_variables(rerun.sampler.thermostat)
+    return 1 if order(rerun.sampler.integrator) == 1 or (noisy and not absorbs) else 2
 
 
-def step_halving(trace: Any, again: Again | None, functions: Functions, progress: bool = False) -> list[Finding]:
+def step_halving(trace: Any, rerun: Rerun | None, functions: Functions, progress: bool = False) -> list[Finding]:
     """The bias of each function, or of the worst mean and the worst variance if none is given."""
-    if again is None or again.step_size is None or trace.moments is not None or trace.dim != again.model.dim:
+    if rerun is None or rerun.step_size is None or trace.moments is not None or trace.dim != rerun.model.dim:
         why = "The step cannot be halved: the trace does not know its sampler, or its step size changes, or θ was not kept."
         return [Finding("bias by step halving", math.nan, math.nan, math.nan, "unknown", why)]
-    fine = again.halved(np.asarray(trace.final["theta"], np.float64), progress)
-    order = order_of(again)
+    fine = rerun.halved(np.asarray(trace.final["theta"], np.float64), progress)
+    order = order_of(rerun)
     if len(functions) > 0:
         return [_bias(name, _values(f, trace.draws), _values(f, fine.draws), order) for name, f in functions.items()]
     center = np.asarray(trace.draws, np.float64).mean(axis=(0, 1))

@@ -70,7 +70,7 @@ def problems(trace: Any) -> list[Finding]:
 
 def other_units(trace: Any) -> str:
     """What to do if the defaults, which are for standard deviations about 1, met a posterior with others; else nothing."""
-    sampler = getattr(trace.again, "sampler", None)
+    sampler = getattr(trace.rerun, "sampler", None)
     if sampler is None or isinstance(sampler.scale, np.ndarray | str) or sampler.scale != 1.0:
         return ""
     spread = _spread(trace) if _draws_of(trace) >= LEAST_DRAWS else math.nan

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sgmcmc.bias.again import Again
 from sgmcmc.bias.finding import Finding, name_of
 from sgmcmc.bias.gradients import noise_variance
+from sgmcmc.bias.rerun import Rerun
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.thermostats import has_variables
 
@@ -18,13 +18,13 @@ __all__ = ["gradient_noise"]
 HEATING = 0.05  # a larger share of the temperature is worth a sentence
 
 
-def gradient_noise(trace: Any, model: Any, again: Again | None) -> list[Finding]:
+def gradient_noise(trace: Any, model: Any, rerun: Rerun | None) -> list[Finding]:
     """B̂ of the noisiest coordinate, and the ratio of injected to gradient noise there."""
-    if model is None or again is None or again.step_size is None or trace.moments is not None:
+    if model is None or rerun is None or rerun.step_size is None or trace.moments is not None:
         why = "The trace does not know its sampler and model, or its step size changes; make it by sample with a constant one."
         return [Finding("gradient noise B̂, largest", math.nan, math.nan, math.nan, "unknown", why)]
-    variance, sampler = _variance(trace, model, again), again.sampler
-    B = 0.5 * again.step_size * variance
+    variance, sampler = _variance(trace, model, rerun), rerun.sampler
+    B = 0.5 * rerun.step_size * variance
     worst = int(np.argmax(B))
     if B[worst] == 0.0:
         return [Finding("gradient noise B̂, largest", 0.0, 0.0, 0.0, "good", "Gradients are exact.")]
@@ -36,16 +36,16 @@ def gradient_noise(trace: Any, model: Any, again: Again | None) -> list[Finding]
     return [found, _ratio(float(B[worst]), sampler)]
 
 
-def _variance(trace: Any, model: Any, again: Again) -> Any:
+def _variance(trace: Any, model: Any, rerun: Rerun) -> Any:
     """Of the gradient in the chain's units."""
     theta = np.asarray(trace.draws, np.float64).mean(axis=(0, 1))
-    scale = again.sampler.scale
+    scale = rerun.sampler.scale
     squares = (scale**2).sum(axis=0) if np.ndim(scale) == 2 else np.broadcast_to(scale, theta.shape) ** 2
-    added = 2.0 * float(again.options["gradient_noise"]) * squares
-    size = again.options["batch_size"]
+    added = 2.0 * float(rerun.options["gradient_noise"]) * squares
+    size = rerun.options["batch_size"]
     if size is None:
         return added
-    kind = again.options["minibatch"]
+    kind = rerun.options["minibatch"]
     return added + noise_variance(model, theta, size, kind if isinstance(kind, str) else "blocks", scale=scale)
 
 

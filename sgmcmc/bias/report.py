@@ -47,12 +47,12 @@ def bias_report(
         kinetic(trace),
     ]
     found = [f for f in seen if f is not None]
-    found += gradient_noise(trace, known, trace.again)
-    found += [stability(trace, known, trace.again)]
+    found += gradient_noise(trace, known, trace.rerun)
+    found += [stability(trace, known, trace.rerun)]
     found += foreseen(trace)
     found += mixing(trace)
     if halving or (halving is None and len(wanted) > 0):
-        found += step_halving(trace, trace.again, wanted, progress)
+        found += step_halving(trace, trace.rerun, wanted, progress)
     return BiasReport(found, _about(trace))
 
 

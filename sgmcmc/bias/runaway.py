@@ -29,7 +29,7 @@ MOST_ROWS = 20_000
 def runaway(trace: Any) -> Finding | None:
     """A finding if half of the chains look as if they ran away, and the model says that nothing holds the furthest."""
     theta = np.asarray(trace.final.get("theta", np.empty((0, 0))), np.float64)
-    model = trace.model if trace.model is not None else getattr(trace.again, "model", None)
+    model = trace.model if trace.model is not None else getattr(trace.rerun, "model", None)
     if theta.size == 0 or model is None or len(theta) != trace.chains:
         return None
     reach = np.abs(theta).max(axis=1)

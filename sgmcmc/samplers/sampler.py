@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from sgmcmc import checks
-from sgmcmc.device import step as device_step
+from sgmcmc.gpu import update as device_step
 from sgmcmc.integrators import BAOAB, Splitting, SymmetricSplitting, advance
 from sgmcmc.integrators.euler import halves_theta_noise
 from sgmcmc.integrators.flows import is_exact

@@ -43,18 +43,20 @@ def _runner(
 
     p and ξ start in their laws.
     """
-    from sgmcmc.engines import cpu, plan, scheduler
     from sgmcmc.minibatch import FullData, as_minibatch
     from sgmcmc.potentials import laid_out
     from sgmcmc.rng import stream
+    from sgmcmc.run import loop_compiled, plan, scheduler
 
     steps = plan.make_plan(sampler.schedule, draws, warmup, thin)
 
     def run(model: Any, theta: Array, seed: int, k: int) -> Array:
         rows = as_minibatch(batch_size, "replacement", model.n_rows)
         weight = 1.0 if isinstance(rows, FullData) else model.n_rows / rows.size
-        gradient = cpu.Gradient(rows, model.n_rows, weight, 0.0, np.inf)
-        job = scheduler.Job(cpu.run_chunk, sampler.dynamics(theta.size), laid_out(model), gradient, steps, np.float64)
+        gradient = loop_compiled.Gradient(rows, model.n_rows, weight, 0.0, np.inf)
+        job = scheduler.Job(
+            loop_compiled.run_chunk, sampler.dynamics(theta.size), laid_out(model), gradient, steps, np.float64
+        )
         state = sampler.start(theta)
         if state.xi.size:
             spread = np.sqrt(sampler.thermostat.gamma * sampler.temperature)

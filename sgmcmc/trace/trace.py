@@ -52,7 +52,7 @@ class Trace(Pictures):
     parameters: names and shapes of what θ is made of, ``{"w": (10, 3), "b": (3,)}``; ``trace["w"]`` is (chain, draw, 10, 3).
     moments: with ``keep="moments"``, `n`, `mean` and `variance` of every chain, in place of draws.
     model: what was sampled, for `energy`, `plot_energy` and `to_arviz`; neither saved nor pickled.
-    again: how to run it again with another step, for `bias_report`; neither saved nor pickled.
+    rerun: how to run it again with another step, for `bias_report`; neither saved nor pickled.
     """
 
     draws: NDArray[Any]
@@ -64,7 +64,7 @@ class Trace(Pictures):
     parameters: Parameters | Layout | None = None
     model: Any = None
     moments: KeptMoments | None = None
-    again: Any = None
+    rerun: Any = None
     weights: NDArray[np.float64] | None = None
     by_coordinate: CoordinateTemperatures | None = None
     layout: Layout = field(init=False)
@@ -130,7 +130,7 @@ class Trace(Pictures):
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {
             "model": None,
-            "again": None,
+            "rerun": None,
         }  # the data may be large, and the other side may not want it
 
     @property

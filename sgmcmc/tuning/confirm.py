@@ -116,9 +116,9 @@ def _shorter(setting: Setting, found: Trace | str, space: Space) -> Setting | No
 
 def _is_foreseen(found: Trace | str, sampler: Sampler) -> bool:
     """Whether a run like one that was found, with another sampler, would be known to be wrong without its draws."""
-    if isinstance(found, str) or found.again is None:
+    if isinstance(found, str) or found.rerun is None:
         return False
-    other = replace(found, again=replace(found.again, sampler=sampler), parameters=found.layout)
+    other = replace(found, rerun=replace(found.rerun, sampler=sampler), parameters=found.layout)
     return any(f.is_problem for f in foreseen(other))
 
 

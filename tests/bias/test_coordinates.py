@@ -13,10 +13,10 @@ from scipy.stats import t as student_law
 import sgmcmc as sg
 from sgmcmc.bias.coordinates import TOLERANCE, intervals, worst_coordinate
 from sgmcmc.bias.quantiles import student_quantile
-from sgmcmc.engines import scheduler
-from sgmcmc.engines.plan import make_plan, segments_for
-from sgmcmc.engines.watch import MEASURED, NOTHING, ORIGIN, watched
 from sgmcmc.integrators import threaded as spread
+from sgmcmc.run import scheduler
+from sgmcmc.run.coordinate_temperatures import MEASURED, NOTHING, ORIGIN, tracked_coordinates
+from sgmcmc.run.plan import make_plan, segments_for
 from sgmcmc.schedules import Constant, Cyclical
 from sgmcmc.trace import archive
 
@@ -153,7 +153,7 @@ def test_of_a_long_vector_evenly_spaced_coordinates_are_watched_on_any_number_of
 @pytest.mark.parametrize("dim", [1, 3, 16, 17, 1024, 1025, 1030, 2047, 5000, 131_849])
 @pytest.mark.parametrize("chains", [1, 4, 10**6])
 def test_watched_coordinates_lie_in_the_vector_and_cover_it(dim, chains):
-    found = watched(dim, chains, segments_for(chains))
+    found = tracked_coordinates(dim, chains, segments_for(chains))
     assert found[0] == 0
     assert found[-1] < dim
     assert found.size == dim if dim <= 16 else found.size >= min(dim, 9)

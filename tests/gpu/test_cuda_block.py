@@ -25,11 +25,11 @@ from numba import cuda as numba_cuda
 from ptx_cpu import ORDERS, Module
 
 import sgmcmc as sg
-from sgmcmc.device.step import uploaded
-from sgmcmc.engines import cuda
-from sgmcmc.engines.watch import MEASURED, ORIGIN
+from sgmcmc.gpu.update import uploaded
 from sgmcmc.integrators import State
 from sgmcmc.kinetics import specialise
+from sgmcmc.run.coordinate_temperatures import MEASURED, ORIGIN
+from sgmcmc.run.gpu import chains as gpu_chains
 
 PRECISIONS = {np.float64: 1e-12, np.float32: 1e-5}
 FEATURES = 70
@@ -85,7 +85,7 @@ def test_a_block_is_assembled_for_newer_devices_too():
 
 def test_which_chains_take_a_block():
     def takes(model, *shape, kinetics=SAMPLERS["SGNHT"].kinetics, dtype=np.float64):
-        return cuda.takes_a_block(model, kinetics, dtype, *shape)
+        return gpu_chains.takes_a_block(model, kinetics, dtype, *shape)
 
     assert takes(WIDE, FEATURES, 50, 4)
     assert not takes(LOGISTIC, 3, 7, 4)  # too little work
@@ -165,7 +165,7 @@ ORDERED = {
 
 @pytest.mark.parametrize("name", list(ORDERED))
 def test_the_bits_do_not_depend_on_the_order_of_the_threads(name, monkeypatch):
-    monkeypatch.setattr(cuda, "takes_a_block", lambda *_: True)
+    monkeypatch.setattr(gpu_chains, "takes_a_block", lambda *_: True)
     case = launch_of_a_thermostat() if name == "logistic" else Launch(*ORDERED[name])
     module = Module(case.ptx)
     first = case.run(module)

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import scheduler
 from sgmcmc.run import checkpoint as checkpoints
-from sgmcmc.run import draw_file
+from sgmcmc.run import draw_file, scheduler
 from sgmcmc.trace import archive
 
 rng = np.random.default_rng(7)
@@ -32,7 +31,7 @@ def plain(theta):
 GAUSS = sg.models.Gaussian(MEAN, VARIANCE)
 LOGISTIC = sg.models.LogisticRegression(X, Y, prior=sg.priors.Gaussian(2.0))
 CASES = {
-    "pack": (GAUSS, sg.SGMGTD(0.1), {}),
+    "lanes": (GAUSS, sg.SGMGTD(0.1), {}),
     "group": (LOGISTIC, sg.SGNHT(0.02), {"batch_size": 16, "minibatch": "shuffle"}),
     "python": (sg.Potential(plain, dim=3), sg.SGNHT(0.1), {"gradient_noise": 0.1}),
     "single": (LOGISTIC, sg.SGNHT(0.02), {"batch_size": 16, "dtype": np.float32}),
@@ -44,7 +43,7 @@ class KillError(BaseException):
     """What a run does not catch, as it cannot catch kill -9."""
 
 
-def run(case="pack", **options):
+def run(case="lanes", **options):
     model, sampler, own = CASES[case]
     settings = {"draws": 60, "warmup": 10, "thin": 2, "chains": 3, "seed": 11, "progress": False} | own | options
     return sg.sample(settings.pop("model", model), settings.pop("sampler", sampler), **settings)

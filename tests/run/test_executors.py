@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import scheduler
 from sgmcmc.potentials import add_gradient
-from sgmcmc.run import pickling, remote
+from sgmcmc.run import pickling, remote, scheduler
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(60, 3))
@@ -222,11 +221,11 @@ def test_mapped_data_travel_as_the_name_of_their_file(tmp_path):
     np.save(tmp_path / "y.npy", (rng.random(20_000) < 0.5).astype(float))
     x, y = (np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in "xy")
     model = sg.models.LogisticRegression(x, y)
-    data = pickling.pack(model)
+    data = pickling.to_bytes(model)
     assert len(data) < 5000
-    there = pickling.unpack(data)
+    there = pickling.from_bytes(data)
     np.testing.assert_array_equal(there.X, x)
-    np.testing.assert_array_equal(pickling.unpack(pickling.pack(x[100:200]))[3:5], x[103:105])
+    np.testing.assert_array_equal(pickling.from_bytes(pickling.to_bytes(x[100:200]))[3:5], x[103:105])
     executor = Here()
     same(run(model=model, executor=executor), run(model=model))
     assert max(executor.bytes) < 100_000

@@ -98,7 +98,7 @@ def main() -> None:
     if trouble is not None:
         raise SystemExit(trouble)
     calls = stand_in_for_a_device()
-    from sgmcmc.device.update_kernel import update_kernel
+    from sgmcmc.gpu.update_kernel import update_kernel
 
     if sys.argv[2] == "blind":
         fingerprints.implementations_fingerprint = lambda cls, foreign=None: b""

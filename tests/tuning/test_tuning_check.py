@@ -280,7 +280,7 @@ def test_sgnht_tuned_on_little_is_right_on_fresh_seeds_where_the_winner_before_w
     wrong = [sg.sample(model, boils, 800, seed=seed, **options) for seed in range(10)]
     assert np.median([(trace.draws.std(axis=(0, 1)) / truth).max() for trace in wrong]) > 1.2
     assert all("thermostat is fast for the step" in problems(trace)[0].advice for trace in wrong)  # by its settings
-    draws_alone = [replace(trace, again=None, parameters=trace.layout) for trace in wrong]  # of these little is seen
+    draws_alone = [replace(trace, rerun=None, parameters=trace.layout) for trace in wrong]  # of these little is seen
     assert sum(len(problems(trace)) > 0 for trace in draws_alone) <= 3  # by `sample`: it is one coordinate of 25
     assert sum(len(look_at(trace, pilot.scale).complaints) > 0 for trace in draws_alone) >= 6
     best = sg.tune(sg.SGNHT, model, budget=50_000, seed=2, progress=False)

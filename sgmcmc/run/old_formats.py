@@ -1,0 +1,27 @@
+"""States written by older versions: they hold the centre μ of ξ in place of the variance V of the gradient noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["with_variance"]
+
+
+def with_variance(arrays: Mapping[str, Any], sigma_p: float, temperature: float, adaptive: bool) -> dict[str, Any]:
+    """The arrays of a checkpoint or of the end of a trace, in the present format.
+
+    An adaptive centre was μ = σ_p + hV/(2T), so V = 2T(μ − σ_p)/h; it was learnt, and could be below σ_p.
+    """
+    found = dict(arrays)
+    if "variance" in found or "center" not in found:
+        return found
+    center, before = np.asarray(found.pop("center")), np.asarray(found["before"])
+    if center.ndim != 2 or before.shape != center.shape[:1]:
+        return dict(arrays)  # no state of ours; refused when it is read
+    with np.errstate(all="ignore"):
+        variance = 2.0 * temperature * np.maximum(center - sigma_p, 0.0) / before[:, np.newaxis]
+    found["variance"] = np.where(np.isfinite(variance) & adaptive, variance, 0.0).astype(center.dtype)
+    return found | {name: np.zeros((len(center), 0), center.dtype) for name in ("loss", "bend", "span")}
