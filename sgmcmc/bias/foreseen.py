@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.bias.finding import Finding
+from sgmcmc.bias.finding import BiasFinding
 from sgmcmc.bias.linear_law import Surroundings, off_by, remedy, shared_part
 from sgmcmc.bias.rows import SMALL, hessian, row_slopes
 from sgmcmc.integrators import is_explicit
@@ -53,7 +53,7 @@ class Noise(NamedTuple):
     added: float = 0.0  # the variance of noise added on purpose, in units of θ
 
 
-def foreseen(trace: Any) -> list[Finding]:
+def foreseen(trace: Any) -> list[BiasFinding]:
     """The problems of a run that follow from its settings; those that one warning explains are not named twice."""
     rerun = trace.rerun
     if rerun is None or trace.model is None or "theta" not in trace.final:
@@ -65,7 +65,7 @@ def foreseen(trace: Any) -> list[Finding]:
         return _found(trace, rerun, sampler, h)
 
 
-def _found(trace: Any, rerun: Any, sampler: Any, h: float) -> list[Finding]:
+def _found(trace: Any, rerun: Any, sampler: Any, h: float) -> list[BiasFinding]:
     noise = _noise(trace, rerun, h)
     if noise is None:
         return []
@@ -139,7 +139,7 @@ def _noise(trace: Any, rerun: Any, h: float) -> Noise | None:
 # ---- what follows from it ---------------------------------------------------------------------------------------------------
 
 
-def _heating(sampler: Any, h: float, noise: Noise) -> Finding | None:
+def _heating(sampler: Any, h: float, noise: Noise) -> BiasFinding | None:
     """Samplers that do not absorb gradient noise."""
     T, overdamped = sampler.temperature, isinstance(sampler.kinetics, Overdamped)
     fixed = not has_variables(sampler.thermostat)
@@ -152,16 +152,16 @@ def _heating(sampler: Any, h: float, noise: Noise) -> Finding | None:
         return None
     if x < 0.0:
         said = f"noise_estimate={sampler.noise_estimate:g} takes off more than gradients bring, which cools by {-x:.1%}; lower it"
-        return Finding("foreseen cooling", x, math.nan, math.nan, "cold", said)
+        return BiasFinding("foreseen cooling", x, math.nan, math.nan, "cold", said)
     cure = "SGNHT(...)" if fixed else 'center="adaptive"'
     said = (
         f"gradient noise of variance {noise.variance:.3g} heats it by {x:.1%}, as nothing absorbs it; take {cure}, "
         f"{_smaller(h, noise, HEATING / x, HEATING / x)}"
     )
-    return Finding("foreseen heating", x, math.nan, math.nan, "hot", said)
+    return BiasFinding("foreseen heating", x, math.nan, math.nan, "hot", said)
 
 
-def _crosstalk(sampler: Any, h: float, noise: Noise, steep: float) -> Finding | None:
+def _crosstalk(sampler: Any, h: float, noise: Noise, steep: float) -> BiasFinding | None:
     """Gradient noise that enters θ by itself."""
     if sampler.sigma_theta == 0.0 or isinstance(sampler.kinetics, Overdamped):
         return None
@@ -175,10 +175,10 @@ def _crosstalk(sampler: Any, h: float, noise: Noise, steep: float) -> Finding | 
         f"sigma_theta={sampler.sigma_theta * 0.8 * least / c:.2g}, "
         f"{_smaller(h, noise, least / c, least / c)}{_in_natural_units(sampler, noise)}"
     )
-    return Finding("crosstalk of gradient noise", c, math.nan, math.nan, "biased", said)
+    return BiasFinding("crosstalk of gradient noise", c, math.nan, math.nan, "biased", said)
 
 
-def _kicks(sampler: Any, h: float, noise: Noise) -> Finding | None:
+def _kicks(sampler: Any, h: float, noise: Noise) -> BiasFinding | None:
     """A single step's noise that is not small beside the momenta."""
     if not has_variables(sampler.thermostat):
         return None
@@ -189,10 +189,10 @@ def _kicks(sampler: Any, h: float, noise: Noise) -> Finding | None:
         f"the gradient noise of one step is {math.sqrt(x):.2g} times as large as the momenta, too much for a thermostat; take "
         f"{_smaller(h, noise, math.sqrt(KICKS / x), KICKS / x)}"
     )
-    return Finding("noise of a step by momenta", x, math.nan, math.nan, "biased", said)
+    return BiasFinding("noise of a step by momenta", x, math.nan, math.nan, "biased", said)
 
 
-def _fast_thermostat(sampler: Any, h: float, dim: int) -> Finding | None:
+def _fast_thermostat(sampler: Any, h: float, dim: int) -> BiasFinding | None:
     """A thermostat that the step does not resolve."""
     if not has_variables(sampler.thermostat):
         return None
@@ -204,10 +204,10 @@ def _fast_thermostat(sampler: Any, h: float, dim: int) -> Finding | None:
         f"its thermostat is fast for the step, h²γT = {x:.2g}, which makes variances up to {min(0.25 * x, 1.0):.1%} too small; "
         f"take gamma={FAST * sampler.thermostat.gamma / x:.2g} or step_size={h * math.sqrt(FAST / x):.2g}"
     )
-    return Finding("thermostat by step", x, math.nan, math.nan, "biased", said)
+    return BiasFinding("thermostat by step", x, math.nan, math.nan, "biased", said)
 
 
-def _stiff(sampler: Any, h: float, steep: float) -> Finding | None:
+def _stiff(sampler: Any, h: float, steep: float) -> BiasFinding | None:
     """A kinetics whose well at p = 0 the posterior's forces cross in one step."""
     if not isinstance(sampler.kinetics, MonomialGamma):
         return None
@@ -218,7 +218,7 @@ def _stiff(sampler: Any, h: float, steep: float) -> Finding | None:
         f"its step does not resolve the kinetics, h²U''K'' = {x:.2g}, so variances may be {0.25 * x:.1%} too large; take "
         f"step_size={0.8 * h * math.sqrt(STIFF / x):.2g} or a smaller softening"
     )
-    return Finding("stiffness of the kinetics", x, math.nan, math.nan, "biased", said)
+    return BiasFinding("stiffness of the kinetics", x, math.nan, math.nan, "biased", said)
 
 
 def _steepest(trace: Any, sampler: Any) -> float:
@@ -238,7 +238,7 @@ def _kind(options: Any) -> str:
     return options["minibatch"] if isinstance(options["minibatch"], str) else "blocks"
 
 
-def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> Finding | None:
+def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> BiasFinding | None:
     """Noise that coordinates share, which no friction of their own absorbs."""
     dim = trace.final["theta"].shape[-1]
     if noise.slopes is None or dim > SMALL or noise.epoch or not has_variables(sampler.thermostat):
@@ -268,10 +268,10 @@ def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> Finding | None:
         f"{name} would be {abs(off):.0%} too {'large' if off > 0.0 else 'small'}; take {step}"
         f"batch_size={batch if batch < noise.rows else None}"
     )
-    return Finding("gradient noise that coordinates share", off, math.nan, math.nan, "biased", said)
+    return BiasFinding("gradient noise that coordinates share", off, math.nan, math.nan, "biased", said)
 
 
-def _reshuffled(sampler: Any, h: float, noise: Noise) -> Finding | None:
+def _reshuffled(sampler: Any, h: float, noise: Noise) -> BiasFinding | None:
     """Batches of an epoch whose noises add up to 0."""
     if noise.epoch < 2 or not has_variables(sampler.thermostat):
         return None
@@ -282,7 +282,7 @@ def _reshuffled(sampler: Any, h: float, noise: Noise) -> Finding | None:
         f"momenta follow reshuffled batches to and fro through an epoch of {noise.epoch} steps; the thermostat takes this for "
         f'heat and cools θ by up to {min(x, 1.0):.0%}; take minibatch="replacement"'
     )
-    return Finding("cooling by reshuffled batches", x, math.nan, math.nan, "cold", said)
+    return BiasFinding("cooling by reshuffled batches", x, math.nan, math.nan, "cold", said)
 
 
 def _smaller(h: float, noise: Noise, step: float, batch: float) -> str:

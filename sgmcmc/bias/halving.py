@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks, diagnostics
-from sgmcmc.bias.finding import Finding
+from sgmcmc.bias.finding import BiasFinding
 from sgmcmc.bias.quantiles import normal_quantile
 from sgmcmc.bias.rerun import Rerun
 from sgmcmc.integrators import order
@@ -49,11 +49,11 @@ def order_of(rerun: Rerun) -> int:
     return 1 if order(rerun.sampler.integrator) == 1 or (noisy and not absorbs) else 2
 
 
-def step_halving(trace: Any, rerun: Rerun | None, functions: Functions, progress: bool = False) -> list[Finding]:
+def step_halving(trace: Any, rerun: Rerun | None, functions: Functions, progress: bool = False) -> list[BiasFinding]:
     """The bias of each function, or of the worst mean and the worst variance if none is given."""
     if rerun is None or rerun.step_size is None or trace.moments is not None or trace.dim != rerun.model.dim:
         why = "The step cannot be halved: the trace does not know its sampler, or its step size changes, or θ was not kept."
-        return [Finding("bias by step halving", math.nan, math.nan, math.nan, "unknown", why)]
+        return [BiasFinding("bias by step halving", math.nan, math.nan, math.nan, "unknown", why)]
     fine = rerun.halved(np.asarray(trace.final["theta"], np.float64), progress)
     order = order_of(rerun)
     if len(functions) > 0:
@@ -73,7 +73,7 @@ def _values(function: Callable[[Any], Any], draws: Any) -> Array:
     return found
 
 
-def _worst(what: str, trace: Any, coarse: Array, fine: Array, order: int) -> Finding:
+def _worst(what: str, trace: Any, coarse: Array, fine: Array, order: int) -> BiasFinding:
     """The parameter with the gravest verdict, and of those the largest bias in units of its interval.
 
     The intervals are for all d parameters together, of level 1 − 0.05/d each.
@@ -85,19 +85,19 @@ def _worst(what: str, trace: Any, coarse: Array, fine: Array, order: int) -> Fin
     return max(among, key=lambda f: abs(f.value) / max(f.high - f.low, 1e-300))
 
 
-def _bias(name: str, coarse: Array, fine: Array, order: int, of: int = 1) -> Finding:
+def _bias(name: str, coarse: Array, fine: Array, order: int, of: int = 1) -> BiasFinding:
     share = 1.0 - 0.5**order
     value = float(coarse.mean() - fine.mean()) / share
     wide = normal_quantile(1.0 - 0.05 / of) * math.hypot(diagnostics.mcse(coarse), diagnostics.mcse(fine)) / share
     spread, label = float(fine.std()), f"bias of {name}"
     if not math.isfinite(wide):
-        return Finding(label, value, math.nan, math.nan, "unknown", "Too few draws, or draws that do not move.")
+        return BiasFinding(label, value, math.nan, math.nan, "unknown", "Too few draws, or draws that do not move.")
     low, high = value - wide, value + wide
     if abs(value) - wide > TOLERANCE * spread:
         part = "half" if order == 1 else "a quarter"
         said = f"The step is too long for it: take a smaller one; half the step has {part} of this bias."
-        return Finding(label, value, low, high, "biased", said)
+        return BiasFinding(label, value, low, high, "biased", said)
     if abs(value) + wide > TOLERANCE * spread:
         said = f"No bias above {(abs(value) + wide) / spread:.2g} sd is seen; more draws would see a smaller one."
-        return Finding(label, value, low, high, "not resolved", said)
-    return Finding(label, value, low, high, "good", "Less than a twentieth of its standard deviation.")
+        return BiasFinding(label, value, low, high, "not resolved", said)
+    return BiasFinding(label, value, low, high, "good", "Less than a twentieth of its standard deviation.")

@@ -1,4 +1,4 @@
-"""Rerun: how a run can be repeated with another step size; `sample` leaves it in the trace."""
+"""Rerun: repeats a run with another step size; `sample` stores it in the trace."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sgmcmc.schedules import Constant
 
 __all__ = ["Rerun"]
 
-_OTHER = 0x9E3779B97F4A7C15  # added to the seed, so that the second run has noise of its own
+_OTHER = 0x9E3779B97F4A7C15  # added to the seed, for independent noise
 
 
 @dataclass(frozen=True)
 class Rerun:
-    """What was run, and `sample` itself to run it with: this module stands below it."""
+    """The arguments of a run, and `sample`, which is in a layer above this one."""
 
     sample: Callable[..., Any]
     model: Any
@@ -30,7 +30,7 @@ class Rerun:
         return float(schedule.step_size) if isinstance(schedule, Constant) else None
 
     def halved(self, init: Any, progress: bool = False) -> Any:
-        """The run with steps half as long and twice as many of them, from other random numbers: the same time span."""
+        """The run with half the step size and twice as many steps, so over the same time, with other random numbers."""
         sampler = replace(self.sampler, step_size=0.5 * self.sampler.schedule.step_size)  # type: ignore[union-attr]
         given = dict(self.options)
         given |= {"warmup": 2 * given["warmup"], "thin": 2 * given["thin"], "chains": len(init)}

@@ -47,7 +47,7 @@ def compile_all(chosen: list[Case], cache: str | None = None, processes: int | N
 
 
 def compile_into(folder: Path, chosen: list[Case] | None = None) -> int:
-    """Compile cases, and put their kernels into a folder, compressed. Gives back how many there are."""
+    """Compile cases, and put their kernels into a folder, compressed. Returns how many there are."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as cache:
         for _ in compile_all(cases() if chosen is None else chosen, cache):

@@ -1,4 +1,4 @@
-"""What a sampler's arguments may be: precisions, parts, scales; each refused with one sentence, or brought into one form."""
+"""The arguments of a sampler (precisions, parts, scales): checked, and converted to one form."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _in_kind(value: Any, kind: Any) -> Any:
 
 
 def contiguous_array(name: str, value: Any, dtype: Any) -> NDArray[Any]:
-    """An array as the kernels want it; infinity and NaN may be in it, and the chain diverges."""
+    """A contiguous array for the kernels; infinity and NaN are allowed, and make the chain diverge."""
     if isinstance(value, np.ndarray) and value.dtype == dtype:
         return np.ascontiguousarray(value)
     with np.errstate(over="ignore"):

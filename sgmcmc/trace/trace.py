@@ -1,7 +1,7 @@
-"""The trace: the draws of a run, the facts about it, and ways to look at them, to hand them on and to keep them.
+"""The trace: the draws of a run, the facts about it, and methods to analyse, export and save them.
 
-A saved trace is an uncompressed ``.npz`` of plain arrays and one JSON text. It holds no code, it appears under its name
-only when it is complete, and each array in it is measured against the size of the file before memory is taken for it.
+A saved trace is an uncompressed ``.npz`` of plain arrays and one JSON text, without code. It gets its name only when it is
+complete, and the size of each array is compared with that of the file before memory is allocated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sgmcmc.parameters.names import Names
 from sgmcmc.trace import archive
 from sgmcmc.trace.archive import to_json
 from sgmcmc.trace.measurements import CoordinateTemperatures, KeptMoments, as_weights
-from sgmcmc.trace.pictures import Pictures
+from sgmcmc.trace.plot_methods import PlotMethods
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ _BY_COORDINATE = ("by_coordinate/coordinates", "by_coordinate/values")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trace(Pictures):
+class Trace(PlotMethods):
     """The draws of a run and the facts about it.
 
     draws: array (chain, draw, dim).
@@ -52,7 +52,7 @@ class Trace(Pictures):
     parameters: names and shapes of what θ is made of, ``{"w": (10, 3), "b": (3,)}``; ``trace["w"]`` is (chain, draw, 10, 3).
     moments: with ``keep="moments"``, `n`, `mean` and `variance` of every chain, in place of draws.
     model: what was sampled, for `energy`, `plot_energy` and `to_arviz`; neither saved nor pickled.
-    rerun: how to run it again with another step, for `bias_report`; neither saved nor pickled.
+    rerun: repeats the run with another step size, for `bias_report`; neither saved nor pickled.
     """
 
     draws: NDArray[Any]

@@ -31,7 +31,7 @@ from sgmcmc.tuning.tuned import Tuned
 
 __all__ = ["adapt_a"]
 
-LEAST = 2  # chains of every a in every round: one alone has no effective sample size worth the name
+LEAST = 2  # chains of every a in every round: the effective sample size of one alone is too noisy
 DRAWS = 100  # of a round
 
 
@@ -62,7 +62,7 @@ def adapt_a(
     criterion : a function of a trace, smaller is better; None is `sgmcmc.tuning.discrepancy`, which sees bias as well as mixing.
     seed, init, options : as for `sample`; ``batch_size``, ``gradient_noise``, ….
 
-    Gives back what `tune` does: ``.sampler``, ``.setting["a"]``, ``.table`` of all rounds, ``.sample(draws)``, which goes on from
+    Returns what `tune` does: ``.sampler``, ``.setting["a"]``, ``.table`` of all rounds, ``.sample(draws)``, which goes on from
     where the chains are. Ctrl-C ends it after the round that is running.
     """
     values = [checks.number("values", a, 0.0, open_low=True) for a in values]
@@ -87,7 +87,7 @@ def _made(make: Callable[[float], Sampler], a: float) -> Sampler:
 
 
 class _Rounds:
-    """All chains, and what is known of every a."""
+    """All chains, and the score of every a."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class _Rounds:
         return self._result(interrupted)
 
     def _round(self, number: int) -> bool:
-        """Every a with its share of the chains, drawn anew; whether Ctrl-C came."""
+        """One round of every a, with a random share of the chains. Returns whether Ctrl-C came."""
         order, begin = self.rng.permutation(self.chains), 0
         shares = shared_out(self.chains, weights(self.means, number), LEAST)
         interrupted = False
@@ -164,7 +164,7 @@ class _Rounds:
         return interrupted
 
     def _go_on(self, k: int, rows: NDArray[Any], number: int) -> tuple[float, bool]:
-        """Some chains a round further with value k; log(criterion) of it, and whether Ctrl-C came."""
+        """Advance some chains by a round with value k. Returns log(criterion), and whether Ctrl-C came."""
         given = self._handed_over(k, rows, number)
         try:
             found = sample(
@@ -181,11 +181,11 @@ class _Rounds:
         return (math.log(max(score, 1e-300)) if math.isfinite(score) else self._of_a_failure()), False
 
     def _of_a_failure(self) -> float:
-        """As bad as nothing that did not fail: the worst there is, and three more."""
+        """The score of a failure: the worst of all, plus 3."""
         return float(max(self.means.max(), 0.0)) + 3.0
 
     def _handed_over(self, k: int, rows: NDArray[Any], number: int) -> Trace:
-        """The chains as a trace that sampler k goes on from: their θ, its thermostats, fresh momenta."""
+        """The chains as a trace that sampler k continues: their θ, its thermostats, fresh momenta."""
         sampler, final = self.samplers[k], {name: array[rows] for name, array in self.states[k].items()}
         final["theta"], final["p"] = self.theta[rows], np.zeros_like(final["p"])
         dynamics = sampler.dynamics(final["theta"].shape[1], final["theta"].dtype)

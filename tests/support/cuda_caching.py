@@ -56,7 +56,7 @@ class Catching(PtxDevice):
 
 
 def stand_in_for_a_device() -> list[int]:
-    """Let Numba's dispatcher compile, bind, save and load; gives back a list that grows with every call of NVVM."""
+    """Let Numba's dispatcher compile, bind, save and load; returns a list that grows with every call of NVVM."""
     from numba.cuda import codegen
     from numba.cuda.cudadrv import devices, nvvm, runtime
 

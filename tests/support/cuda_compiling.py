@@ -41,7 +41,7 @@ def need_ptx() -> None:
 
 
 def prepare() -> str | None:
-    """Make Numba compile device functions without a device; gives back what is in the way, if anything is."""
+    """Make Numba compile device functions without a device; returns the error, if any."""
     try:
         import numba.cuda.dispatcher
         from numba import cuda

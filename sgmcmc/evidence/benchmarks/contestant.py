@@ -45,7 +45,7 @@ class Contestant:
         self._is_late = False
 
     def take_turn(self) -> bool:
-        """Get ready, or run once; gives back whether there are more turns to take."""
+        """Get ready, or run once; returns whether there are more turns to take."""
         watchdog = threading.Timer(TIMEOUT, self._stop_late)
         watchdog.start()
         try:

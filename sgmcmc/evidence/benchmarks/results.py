@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from sgmcmc.evidence.benchmarks.cases import CASES, Config, chosen_cases, entries
+from sgmcmc.evidence.benchmarks.charts import draw_all
 from sgmcmc.evidence.benchmarks.environments import Environments
 from sgmcmc.evidence.benchmarks.machine import facts
 from sgmcmc.evidence.benchmarks.page import write_page
-from sgmcmc.evidence.benchmarks.pictures import draw_all
 from sgmcmc.evidence.benchmarks.runner import forget, run_entries
 
 __all__ = ["FILE", "merge", "run_bench", "write_all"]
@@ -28,7 +28,7 @@ def run_bench(
     old_python: Path | None = None,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Measure, write the JSON, the pictures and the page, and give back what is in the JSON."""
+    """Measure, write the JSON, the pictures and the page, and return the content of the JSON."""
     cases = chosen_cases(names)
     environments = Environments(old_python)
     todo: list[Config] = entries(cases, quick, peers)

@@ -31,7 +31,7 @@ pictures. The published figures stand beside ours where the paper prints any, an
 
 
 def write_table(table: pd.DataFrame, out: Path, name: str) -> str:
-    """NAME.csv with all digits; gives back the table in Markdown."""
+    """NAME.csv with all digits; returns the table in Markdown."""
     out.mkdir(parents=True, exist_ok=True)
     table.to_csv(out / f"{name}.csv", index=False)
     return markdown_table(table, digits=4, missing="–")

@@ -43,9 +43,9 @@ def run_suite(
     workers: int | None = None,
     progress: bool = True,
 ) -> list[Section]:
-    """Run topics side by side, and give back what they found, in the order of TOPICS; pictures go to `out`.
+    """Run topics in parallel. Returns their sections, in the order of TOPICS; pictures go to `out`.
 
-    Ctrl-C stops the rest and gives back what is there.
+    Ctrl-C stops the rest and returns what is there.
     """
     from tqdm import tqdm
 
@@ -130,11 +130,11 @@ def _run_topic(topic: Topic, profile: str, seed: int, out: Path | None) -> Secti
 
 
 def _draw(module: Any, out: Path, name: str, profile: str, seed: int) -> Path | None:
-    from sgmcmc.evidence.validation import pictures
+    from sgmcmc.evidence.validation import figures
     from sgmcmc.plots import blank_figure
 
     figure = blank_figure(9.0, 4.5)
-    if not pictures.draw(figure, module, name, profile, seed):
+    if not figures.draw(figure, module, name, profile, seed):
         return None
     path = out / f"{name}.png"
     figure.savefig(path, dpi=110)

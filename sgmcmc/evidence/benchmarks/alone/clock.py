@@ -66,7 +66,7 @@ def timed(
 ) -> tuple[dict[str, Any], list[Any]]:
     """Run once per input, each timed; stop after `budget` seconds of running, but not before `least` runs.
 
-    Gives back {"seconds", "others"} and what the runs returned: their own seconds, if `run` keeps its time itself. Where
+    Returns {"seconds", "others"} and what the runs returned: their own seconds, if `run` keeps its time itself. Where
     contestants take turns, runs shorter than `WARM` are repeated for so long before one of them is timed: data left the caches
     and threads went to sleep while the others had their turns, and four chains on two cores took twice their time at first.
     They are repeated with the same input, so a chain that goes on from run to run needs a stream of its own.

@@ -1,4 +1,4 @@
-"""What a trace shows: its pictures and its page in a notebook, as methods that hand over to `sgmcmc.plots`."""
+"""Plots and HTML of a trace, as methods that call `sgmcmc.plots`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["Pictures"]
+__all__ = ["PlotMethods"]
 
-_ROWS_SHOWN = 20  # in a notebook: more parameters than this are a job for summary()
+_ROWS_SHOWN = 20  # parameters in a notebook; summary() has all
 
 Chosen = Sequence[int | str] | str | None
 
 
-class Pictures:
-    """To be mixed into the trace. Every picture is an array of matplotlib axes, and is drawn into `ax` if that is given.
+class PlotMethods:
+    """A mixin of the trace. Every method returns an array of matplotlib axes, and draws into `ax` if that is given.
 
     parameters: which ones to show: positions, names (``"w[0,2]"``), blocks (``"w"`` is all of w); None is the first twenty.
     """
