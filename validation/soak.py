@@ -2,7 +2,7 @@
 
     python validation/soak.py 600
 
-Every round takes the next engine, starts a process that samples with a checkpoint as often as it can, kills it (kill -9) after
+Every round takes the next case, starts a process that samples with a checkpoint as often as it can, kills it (kill -9) after
 a random time, a few times over, lets it finish, and compares every bit. Prints one line per round and the count of kills; ends
 with 1 at the first difference.
 """

@@ -1,4 +1,4 @@
-"""Temperatures of single coordinates: every engine measures the same, and a run names the coordinate that is off."""
+"""Temperatures of single coordinates: every chain loop measures the same, and a run names the coordinate that is off."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize(
-    ("make", "d"), [(gaussian, 3), (gaussian, 20), (in_python, 3)], ids=["packed", "loop", "python"]
+    ("make", "d"), [(gaussian, 3), (gaussian, 20), (in_python, 3)], ids=["lanes", "loop", "python"]
 )
 @pytest.mark.parametrize("sampler", [sg.SGLD(0.1), sg.SGNHT(0.2)], ids=["SGLD", "SGNHT"])
 def test_every_engine_measures_what_its_draws_have(make, d, sampler):
@@ -79,7 +79,7 @@ def test_one_chain_has_the_other_half_of_its_run_as_centre():
     np.testing.assert_allclose(trace.by_coordinate.values[0, -1], work[99:].mean(axis=0), rtol=1e-9)
 
 
-@pytest.mark.parametrize("make", [gaussian, in_python], ids=["packed", "python"])
+@pytest.mark.parametrize("make", [gaussian, in_python], ids=["lanes", "python"])
 def test_neither_threads_nor_chunks_nor_executors_nor_checkpoints_change_a_bit(make, monkeypatch, tmp_path):
     run = {"draws": 60, "warmup": 10, "chains": 4} | QUIET
     model, sampler = make(3), sg.SGNHT(0.2)

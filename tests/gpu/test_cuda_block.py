@@ -109,7 +109,7 @@ class Launch:
 
     def __init__(self, model, sampler, more) -> None:
         self.kernel, arguments = launch_arguments(model, sampler, RUN | more | {"warmup": 0})
-        common, state, room, chunk, key0, key1, _, numbers, out, done = (
+        common, state, scratch, chunk, key0, key1, _, numbers, out, done = (
             arguments  # of no steps: `sample` compiles first
         )
         four = {
@@ -120,15 +120,15 @@ class Launch:
             "recorded": np.int64(4),
         }
         chunk, out = chunk._replace(**four, fresh=True), np.zeros((4, *out.shape[1:]))
-        self.arguments = common, state, room, chunk, key0, key1, np.arange(numbers.size), numbers, out, done
+        self.arguments = common, state, scratch, chunk, key0, key1, np.arange(numbers.size), numbers, out, done
         self.ptx = ptx_of(self.kernel, self.arguments)
 
     def run(self, module, block=32, order="ascending", change=lambda arguments: arguments):
         """All that the launch leaves behind."""
         arguments = change(uploaded(self.arguments, np.array))
-        _, state, room, *_, out, done = arguments
+        _, state, scratch, *_, out, done = arguments
         module.launch(done.size, block, arguments, order)
-        return [*state, room.gradient, room.rows, room.sums, out, done]
+        return [*state, scratch.gradient, scratch.rows, scratch.sums, out, done]
 
 
 def same(one, two) -> bool:
@@ -198,9 +198,11 @@ def test_a_missing_barrier_is_seen_by_the_order_of_the_threads(which):
 
 def one_gradient_for_all(arguments):
     """The arguments of a launch whose chains write their gradients to the same place."""
-    common, state, room, *rest = arguments
-    same_place = np.lib.stride_tricks.as_strided(room.gradient, room.gradient.shape, (0, room.gradient.itemsize))
-    return common, state, room._replace(gradient=same_place), *rest
+    common, state, scratch, *rest = arguments
+    same_place = np.lib.stride_tricks.as_strided(
+        scratch.gradient, scratch.gradient.shape, (0, scratch.gradient.itemsize)
+    )
+    return common, state, scratch._replace(gradient=same_place), *rest
 
 
 def test_chains_that_share_memory_are_seen_by_the_order_of_the_blocks():

@@ -114,9 +114,9 @@ def test_chunks_do_not_shrink_because_there_are_many_chains(monkeypatch):
     kernels.counts = []
     account = gpu_chains.DeviceTask._account
 
-    def slow(fleet, *rest):
+    def slow(task, *rest):
         time.sleep(0.3)  # longer than a chunk shall last
-        account(fleet, *rest)
+        account(task, *rest)
 
     monkeypatch.setattr(gpu_chains.DeviceTask, "_account", slow)
     with ptx_in_place_of_a_gpu(kernels):

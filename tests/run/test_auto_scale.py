@@ -1,4 +1,4 @@
-"""Equivariance: in units 2^k times as large every draw is the same bits, times 2^k, by every engine.
+"""Equivariance: in units 2^k times as large every draw is the same bits, times 2^k, by every chain loop.
 
 Multiplying by a power of two rounds nothing, so nothing but a number that ought to have a unit, and has none, can tell the units
 apart. On GPUs a step is that of the CPU's loop (tests/gpu/test_cuda_simulator.py).
@@ -49,10 +49,10 @@ def in_python(s):
 
 
 CASES = {
-    "packed": (lambda s: gaussian(s, 3), sgmgtd, {}),
-    "packed, noise": (lambda s: gaussian(s, 3), sgmgtd, {"noise": 4.0}),
-    "packed, a = 2": (lambda s: gaussian(s, 3), lambda s: sgmgtd(s, 2.0), {"noise": 4.0}),
-    "packed, minibatch": (linear, lambda s: sgmgtd(s, h=0.01), {"batch_size": 20}),
+    "lanes": (lambda s: gaussian(s, 3), sgmgtd, {}),
+    "lanes, noise": (lambda s: gaussian(s, 3), sgmgtd, {"noise": 4.0}),
+    "lanes, a = 2": (lambda s: gaussian(s, 3), lambda s: sgmgtd(s, 2.0), {"noise": 4.0}),
+    "lanes, minibatch": (linear, lambda s: sgmgtd(s, h=0.01), {"batch_size": 20}),
     "loop": (lambda s: gaussian(s, 20), sgmgtd, {"noise": 4.0}),
     "loop, one thermostat": (linear, lambda s: sgmgtd(s, h=0.01, per="chain"), {"batch_size": 20}),
     "rows by two threads": (lambda s: linear(s, ROWS, TARGETS), lambda s: sgmgtd(s, h=0.001), {"batch_size": 1000, "threads": 2}),
@@ -71,7 +71,7 @@ def drawn(name, s, dtype):
     return sg.sample(model, sampler(s), 12, progress=False, warn=False, **(common | given))
 
 
-SINGLE = ["packed, noise", "coordinates by two threads"]
+SINGLE = ["lanes, noise", "coordinates by two threads"]
 
 
 @pytest.mark.parametrize(("name", "dtype"), [*((n, np.float64) for n in CASES), *((n, np.float32) for n in SINGLE)])

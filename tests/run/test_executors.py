@@ -60,7 +60,7 @@ def plain(theta):
 
 
 MODELS = {
-    "packed": (sg.models.Gaussian(np.zeros(3), 1.0), {}),
+    "lanes": (sg.models.Gaussian(np.zeros(3), 1.0), {}),
     "built in": (sg.models.LogisticRegression(X, Y > 0), {"batch_size": 16}),
     "own tuple": (Banana(0.5), {}),
     "own njit": (sg.Potential(poisson, dim=3, data=(X, Y)), {"batch_size": 16, "minibatch": "shuffle"}),
@@ -155,14 +155,14 @@ def test_threads_will_do_as_an_executor():
 def test_divergence_there_is_told_here():
     with ThreadPoolExecutor(2) as pool:
         with pytest.raises(sg.DivergenceError, match="left the finite numbers") as there:
-            run("packed", executor=pool, step=30.0, draws=1000, chains=1)
+            run("lanes", executor=pool, step=30.0, draws=1000, chains=1)
         with pytest.raises(sg.DivergenceError) as here:
-            run("packed", step=30.0, draws=1000, chains=1)
+            run("lanes", step=30.0, draws=1000, chains=1)
         assert there.value.step == here.value.step
         start = np.zeros((3, 3))
         start[1] = 1e200
         dropped = {"init": start, "on_divergence": "drop", "step": 0.1}
-        same(run("packed", executor=pool, **dropped), run("packed", **dropped))
+        same(run("lanes", executor=pool, **dropped), run("lanes", **dropped))
 
 
 def test_an_error_of_the_gradient_there_is_raised_here():

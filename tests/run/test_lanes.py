@@ -233,9 +233,9 @@ def test_chains_that_are_set_apart_write_to_their_herd_and_to_no_line_of_another
     put_on_own_lines(chains)
     for i, chain in enumerate(chains):
         chain.state.theta[:] += 10.0
-        np.testing.assert_array_equal(chain.herd.states.theta[i], [10.0 + 2 * i, 11.0 + 2 * i])
-        assert np.shares_memory(chain.sums, chain.herd.sums)
-        assert np.shares_memory(chain.origin, chain.herd.origins)
+        np.testing.assert_array_equal(chain.arrays.states.theta[i], [10.0 + 2 * i, 11.0 + 2 * i])
+        assert np.shares_memory(chain.sums, chain.arrays.sums)
+        assert np.shares_memory(chain.origin, chain.arrays.origins)
     np.testing.assert_array_equal(stale, [0.0, 1.0])  # the control: a view from before would miss all that
     assert_no_shared_lines(chains)
 
@@ -254,6 +254,6 @@ def test_a_chain_of_a_herd_sees_its_row_and_can_be_copied():
     chain = begun(np.arange(6.0).reshape(3, 2))[1]
     twin = copy.copy(chain)
     assert twin.state.theta.tolist() == chain.state.theta.tolist() == [2.0, 3.0]
-    assert np.shares_memory(twin.state.theta, chain.herd.states.theta)
+    assert np.shares_memory(twin.state.theta, chain.arrays.states.theta)
     assert int(chain.stream.chain) == 1
     assert not hasattr(chain, "no_such_thing")

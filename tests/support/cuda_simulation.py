@@ -1,4 +1,4 @@
-"""Run by test_cuda_simulator in a process of its own: every case in the CUDA simulator and in the loop of the CPU engine.
+"""Run by test_cuda_simulator in a process of its own: every case in the CUDA simulator and in the loop of the CPU.
 
 Both run as plain Python here, so a comparison of all cases takes seconds; test_nojit holds plain Python to the machine code.
 """
@@ -78,9 +78,9 @@ def rows_and_shapes() -> dict[str, bool]:
         seen: dict[str, np.ndarray] = {}
         original = gpu_chains.DeviceTask.finish
 
-        def finish(fleet, original=original, seen=seen):
-            seen["cuda"] = np.moveaxis(fleet.room.rows, fleet.chain_axis, 0).copy()
-            original(fleet)
+        def finish(task, original=original, seen=seen):
+            seen["cuda"] = np.moveaxis(task.scratch.rows, task.chain_axis, 0).copy()
+            original(task)
 
         advance = scheduler.Job.advance
 
@@ -167,9 +167,9 @@ def measured(cases) -> dict[str, list[float]]:
             simulate_device(False)
             here = sg.sample(model, sampler, **options)
 
-            def blind(fleet, job, *rest, **more):
+            def blind(task, job, *rest, **more):
                 gradient = job.gradient._replace(measure=unmeasured)
-                replaced(fleet, dataclasses.replace(job, gradient=gradient), *rest, **more)
+                replaced(task, dataclasses.replace(job, gradient=gradient), *rest, **more)
 
             simulate_device(True)
             gpu_chains.DeviceTask.__init__ = blind

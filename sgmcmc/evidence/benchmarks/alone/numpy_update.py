@@ -17,7 +17,7 @@ __all__ = ["measure"]
 def measure(config: dict[str, Any], folder: Path) -> dict[str, Any]:
     dim, steps, thermostat, f = config["dim"], config["steps"], config["method"] == "sgnht", np.float32
     rng = np.random.default_rng(0)
-    x, p, xi, room = (
+    x, p, xi, scratch = (
         rng.standard_normal(dim, dtype=f),
         rng.standard_normal(dim, dtype=f),
         f(UPDATE.friction),
@@ -28,14 +28,14 @@ def measure(config: dict[str, Any], folder: Path) -> dict[str, Any]:
     def call(count: int) -> None:
         nonlocal xi
         for _ in range(count):
-            np.multiply(x, h, out=room)
+            np.multiply(x, h, out=scratch)
             np.multiply(p, f(1) - h * xi, out=p)
-            np.subtract(p, room, out=p)
-            rng.standard_normal(dtype=f, out=room)
-            np.multiply(room, kick, out=room)
-            np.add(p, room, out=p)
-            np.multiply(p, h, out=room)
-            np.add(x, room, out=x)
+            np.subtract(p, scratch, out=p)
+            rng.standard_normal(dtype=f, out=scratch)
+            np.multiply(scratch, kick, out=scratch)
+            np.add(p, scratch, out=p)
+            np.multiply(p, h, out=scratch)
+            np.add(x, scratch, out=x)
             if thermostat:
                 xi = f(xi + h * f(p @ p / dim - 1.0))
 
