@@ -30,7 +30,6 @@ from sgmcmc.integrators.preconditioning import in_units, slope_in_units
 from sgmcmc.kinetics import MonomialGamma, Overdamped
 from sgmcmc.minibatch import EpochShuffle, as_minibatch, variance_share
 from sgmcmc.potentials import rows_of
-from sgmcmc.schedules import Cyclical
 from sgmcmc.thermostats import has_variables, sharers
 
 __all__ = ["foreseen"]
@@ -93,7 +92,7 @@ def _longest_remembered(sampler: Any, h: float, noise: Noise, steep: float) -> f
     sampling steps for that.
     """
     schedule = sampler.schedule
-    if not isinstance(schedule, Cyclical) or not steep > 0.0:
+    if not hasattr(schedule, "sampling_steps") or not steep > 0.0:
         return h
     friction, k = (
         max(sampler.sigma_p + 0.5 * h * noise.variance / sampler.temperature, 1e-300),
@@ -101,7 +100,7 @@ def _longest_remembered(sampler: Any, h: float, noise: Noise, steep: float) -> f
     )
     overdamped = isinstance(sampler.kinetics, Overdamped)
     time = 1.0 / (sampler.sigma_theta * steep) if overdamped else friction / steep + 2.0 / (friction * k)
-    return float(schedule.peak) if time > 0.25 * schedule.sampling_steps * 0.5 * h else h
+    return float(schedule.longest) if time > 0.25 * schedule.sampling_steps * 0.5 * h else h
 
 
 # ---- the noise ------------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ class Rerun:
 
     def halved(self, init: Any, progress: bool = False) -> Any:
         """The run with half the step size and twice as many steps, so over the same time, with other random numbers."""
-        sampler = replace(self.sampler, step_size=0.5 * self.sampler.schedule.step_size)  # type: ignore[union-attr]
+        sampler = replace(self.sampler, step_size=0.5 * self.sampler.schedule.step_size)
         given = dict(self.options)
         given |= {"warmup": 2 * given["warmup"], "thin": 2 * given["thin"], "chains": len(init)}
         given |= {"seed": (given["seed"] + _OTHER) % 2**64, "init": init, "progress": progress, "warn": False}

@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,8 +35,10 @@ def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> S
             f"sampler={checks.show(sampler)} is not a Sampler; give SGLD(...), SGHMC(...), SGNHT(...), SGMGT(...) or SGMGTD(...)"
         )
     checks.one_of("device", given["device"], ("cpu", "cuda", "auto"))
-    chosen, why = _device(given["device"], model, sampler)
     dim, n_rows, layout = _check_model(model)
+    if isinstance(sampler.scale, tuple):  # a scale of the user's: its numbers are known now
+        sampler = replace(sampler, scale=sampler.scale_values(dim))
+    chosen, why = _device(given["device"], model, sampler)
     _check_mapped(model, precision(given["dtype"]))
     clip = given["clip_gradient"]
     settings = Settings(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.run.coordinate_temperatures import MEASURED, NOTHING, ORIGIN
-from sgmcmc.schedules import Constant, Cyclical, Schedule, recordable
+from sgmcmc.schedules import Constant, Cyclical, has_phases, recordable, recordable_before, sizes_of
 
 __all__ = ["Plan", "make_plan", "segments_for"]
 
@@ -19,7 +19,7 @@ RAREST = 8
 
 
 class Plan(NamedTuple):
-    schedule: Schedule
+    schedule: Any
     first: int  # number of the first step; not 0 when a run continues another
     steps: int  # how many steps each chain takes
     kept: NDArray[np.int64]  # the numbers of the steps whose end is recorded
@@ -30,7 +30,7 @@ class Plan(NamedTuple):
         """The sizes of `count` steps from `step` on."""
         if isinstance(self.schedule, Constant):  # a chunk may have a million: no arrays of their numbers
             return np.full(count, self.schedule.step_size, dtype)
-        return self.schedule.step_sizes(np.arange(step, step + count)).astype(dtype)
+        return sizes_of(self.schedule, np.arange(step, step + count)).astype(dtype)
 
     def recorded_before(self, step: int) -> int:
         """How many draws are recorded before this step."""
@@ -51,14 +51,14 @@ class Plan(NamedTuple):
     def measured_before(self, step: int) -> int:
         """How many of the steps before this one measure."""
         first = self.origin + 1
-        return max(0, _recordable_before(self.schedule, step) - _recordable_before(self.schedule, first))
+        return max(0, recordable_before(self.schedule, step) - recordable_before(self.schedule, first))
 
     def phases(self, step: int, count: int) -> NDArray[np.int8]:
         """What each of `count` steps from `step` on measures."""
         found, origin = np.full(count, NOTHING, np.int8), self.origin
         low = min(max(0, origin + 1 - step), count)
         turns = self._of_turns(self.measured_before(step), self.measured_before(step + count))
-        if isinstance(self.schedule, Cyclical):
+        if has_phases(self.schedule):
             found[low:][self.schedule.is_sampling(np.arange(step + low, step + count))] = turns
         else:
             found[low:] = turns
@@ -78,9 +78,7 @@ class Plan(NamedTuple):
         return found
 
 
-def make_plan(
-    schedule: Schedule, draws: int, warmup: int, thin: int, first: int = 0, segments: int = MOST_SEGMENTS
-) -> Plan:
+def make_plan(schedule: Any, draws: int, warmup: int, thin: int, first: int = 0, segments: int = MOST_SEGMENTS) -> Plan:
     """After `warmup` steps every `thin`-th step of a sampling phase is kept, until there are `draws`."""
     begin = first + warmup
     _check_length(schedule, draws, warmup, thin, begin)
@@ -93,15 +91,7 @@ def segments_for(chains: int) -> int:
     return max(1, min(MOST_SEGMENTS, VALUES // chains))
 
 
-def _recordable_before(schedule: Schedule, step: int) -> int:
-    """How many of the steps before this one are in a sampling phase; all of them, if the schedule has no phases."""
-    if not isinstance(schedule, Cyclical):
-        return step
-    period, n = schedule.period, schedule.sampling_steps
-    return step // period * n + max(0, step % period - (period - n))
-
-
-def _check_length(schedule: Schedule, draws: int, warmup: int, thin: int, begin: int) -> None:
+def _check_length(schedule: Any, draws: int, warmup: int, thin: int, begin: int) -> None:
     """Steps are counted in 64 bits. With a cyclical schedule there are more of them than are recorded."""
     turns = draws * thin
     if isinstance(schedule, Cyclical):

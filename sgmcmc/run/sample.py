@@ -108,6 +108,7 @@ def sample(
     given |= {"batch_size": batch_size, "minibatch": minibatch, "threads": threads, "on_divergence": on_divergence}
     given |= {"gradient_noise": gradient_noise, "clip_gradient": clip_gradient}
     settings = as_settings(model, sampler, init, given)
+    sampler = settings.sampler
     measured_scale = isinstance(sampler.scale, str)
     check_progress(progress)
     if not isinstance(warn, bool | np.bool_):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sgmcmc import checks
-from sgmcmc.integrators.preconditioning import DiagonalScale, MatrixScale
+from sgmcmc.integrators.preconditioning import DiagonalScale, MatrixScale, at
 
 __all__ = [
     "checked_scale",
@@ -71,6 +71,9 @@ def part_or_default(name: str, value: Any, default: Any) -> Any:
 def checked_scale(value: Any) -> Any:
     if isinstance(value, str):
         return checks.one_of("scale", value, ("auto",))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        at.require(value)
+        return value
     array = checks.finite_array("scale", value)
     if array.ndim == 2 and array.shape[0] == array.shape[1] > 0:
         return _matrix(array)

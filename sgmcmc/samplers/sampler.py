@@ -26,6 +26,7 @@ from sgmcmc.integrators import BAOAB, Splitting, SymmetricSplitting, advance
 from sgmcmc.integrators.euler import halves_theta_noise
 from sgmcmc.integrators.flows import is_exact
 from sgmcmc.integrators.joint import joint_flow
+from sgmcmc.integrators.preconditioning import at
 from sgmcmc.integrators.splitting import uninterrupted
 from sgmcmc.integrators.state import Dynamics, Noise, OneChain, State
 from sgmcmc.integrators.step import draw_momenta, noise_buffers, update_once
@@ -52,7 +53,7 @@ from sgmcmc.samplers.arguments import (
     seen_by_kernels,
     show_value,
 )
-from sgmcmc.schedules import Constant, Schedule, as_schedule
+from sgmcmc.schedules import Constant, Schedule, as_schedule, longest_of, sizes_of
 from sgmcmc.thermostats import (
     Crosstalk,
     FixedFriction,
@@ -186,12 +187,14 @@ class Sampler:
 
         (Whether it resolves how the posterior's forces move it, h²U''K'', is seen when there are draws: `bias.foreseen`.)
         """
-        longest = self.schedule.longest
+        longest = longest_of(self.schedule)
         if not isinstance(self.kinetics, MonomialGamma) or longest is None:
             return
         stiffness = self.stiffest * longest * self.sigma_p
         if not stiffness <= 0.3 * (1.0 + 1e-9):
-            units = "" if np.ndim(self.scale) or self.scale != 1.0 else '; or scale="auto" with step_size=0.1'
+            units = (
+                "" if not isinstance(self.scale, float) or self.scale != 1.0 else '; or scale="auto" with step_size=0.1'
+            )
             warnings.warn(
                 f"step_size·sigma_p·max K'' = {stiffness:.2g}: above 0.3 the variance may be off by some per cent; take a "
                 f"smaller step, a smaller softening, a larger mass or less friction{units}",
@@ -204,7 +207,7 @@ class Sampler:
         return int(getattr(self.integrator, "normals", 1))
 
     @property
-    def schedule(self) -> Schedule:
+    def schedule(self) -> Any:
         return as_schedule(self.step_size)
 
     @property
@@ -275,19 +278,13 @@ class Sampler:
 
         inferred : whether the variance of the gradient noise is inferred from the balance of energies, or known.
         """
-        if isinstance(self.scale, str):
-            raise ValueError("scale='auto' is measured by sample before its run; give numbers here")
-        if isinstance(self.scale, np.ndarray) and self.scale.shape not in ((dim,), (dim, dim)):
-            raise ValueError(
-                f"scale has shape {self.scale.shape}; give one number, one for each of {dim} coordinates, or a matrix"
-            )
         value = Dynamics(
             self._kinetics_with_law,
             self.thermostat,
             self.integrator
             if self.resample_momentum or (inferred and self.wants_variance)
             else uninterrupted(self.integrator),
-            seen_by_kernels(self.scale),
+            seen_by_kernels(self.scale_values(dim)),
             self.sigma_theta,
             self.sigma_p,
             self.sigma_xi,
@@ -370,6 +367,18 @@ class Sampler:
             state.variance[:] = self.variance_in_units(variance, theta.shape[-1])
         return state
 
+    def scale_values(self, dim: int) -> Any:
+        """The scale of `dim` coordinates: a number, one for each coordinate, or a matrix."""
+        if isinstance(self.scale, str):
+            raise ValueError("scale='auto' is measured by sample before its run; give numbers here")
+        if isinstance(self.scale, tuple):
+            return np.array([float(at(self.scale, i)) for i in range(dim)])
+        if isinstance(self.scale, np.ndarray) and self.scale.shape not in ((dim,), (dim, dim)):
+            raise ValueError(
+                f"scale has shape {self.scale.shape}; give one number, one for each of {dim} coordinates, or a matrix"
+            )
+        return self.scale
+
     def variance_in_units(self, variance: ArrayLike, dim: int) -> NDArray[np.float64]:
         """The variance of gradient noise that is independent in every coordinate of θ, in the chain's units, one per ξ."""
         given = checks.finite_array("gradient_variance", variance)
@@ -379,7 +388,8 @@ class Sampler:
                 f"of at least 0, or one for each of {dim} coordinates"
             )
         each = np.broadcast_to(given, (dim,))
-        own = each @ self.scale**2 if np.ndim(self.scale) == 2 else each * np.asarray(self.scale) ** 2
+        scale = np.asarray(self.scale_values(dim))
+        own = each @ scale**2 if scale.ndim == 2 else each * scale**2
         return np.asarray(own if n_variables(self.thermostat, dim) == dim else own.mean(keepdims=True))
 
     def sizes(self, dim: int, inferred: bool = False) -> State:
@@ -421,7 +431,7 @@ class Sampler:
             raise ValueError(_OTHER_STATE)
         arrays = state.arrays if inplace else State(*(a.copy() for a in state.arrays))
         dynamics = self._dynamics_on_host(theta.size, theta.dtype, state.inferred)
-        h = theta.dtype.type(self.schedule.step_sizes(np.array([state.step]))[0])
+        h = theta.dtype.type(sizes_of(self.schedule, np.array([state.step]))[0])
         place = (state.stream, np.int64(state.step), theta.dtype.type(state.before), h)
         running = NoMoments() if moments is None else moments.next(theta.size, False, np.array)
         if is_long(dynamics, theta.size):
@@ -465,7 +475,7 @@ class Sampler:
         dynamics, room = self._on_device[key]
         own_stream = device.stream_of(gradient)
         arrays = state.arrays if inplace else State(*(device.duplicate(a, own_stream) for a in state.arrays))
-        h = kind.type(self.schedule.step_sizes(np.array([state.step]))[0])
+        h = kind.type(sizes_of(self.schedule, np.array([state.step]))[0])
         place = (state.stream, np.int64(state.step), kind.type(state.before), h)
         running = NoMoments() if moments is None else moments.next(dim, True, device.upload)
         device_step.launch_step(

@@ -1,8 +1,4 @@
-"""Minibatches: which rows of the data a step looks at.
-
-An open function of (seed, chain, step) alone: no state is carried from step to step, so a run that is cut into chunks, or
-resumed, chooses the same rows. `memory` is scratch space that lives as long as a chunk.
-"""
+"""Minibatch schemes: all rows, independent rows, different rows, epochs in random order, blocks of a large file."""
 
 from __future__ import annotations
 
@@ -12,22 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc import checks
-from sgmcmc.compiler.open_functions import LOOP, implements, open_function
+from sgmcmc.compiler.open_functions import implements
+from sgmcmc.minibatch.interface import choose, coming, forget, lookahead, memory, rows_per_step, variance_share
 from sgmcmc.rng import MINIBATCH, fill_integers, fill_integers_of_steps, integer_below
 
-__all__ = [
-    "Blocks",
-    "EpochShuffle",
-    "FullData",
-    "WithReplacement",
-    "WithoutReplacement",
-    "as_minibatch",
-    "choose",
-    "coming",
-]
+__all__ = ["Blocks", "EpochShuffle", "FullData", "WithReplacement", "WithoutReplacement", "row_buffer"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+AHEAD = 1024  # rows that are chosen at once, if a step has few
 
 
 class FullData(NamedTuple):
@@ -70,106 +59,68 @@ class Blocks(NamedTuple):
     size: int = 0  # the batch size; `sample` fills it in
 
 
-AHEAD = 1024  # rows that are chosen at once, if a step has few
-
-Minibatch = FullData | WithReplacement | WithoutReplacement | EpochShuffle | Blocks
-_KINDS: dict[str, Any] = {
-    "replacement": WithReplacement,
-    "no-replacement": WithoutReplacement,
-    "shuffle": EpochShuffle,
-    "blocks": Blocks,
-}
+@implements(rows_per_step, FullData)
+def _(minibatch, n_rows):
+    return n_rows
 
 
-def as_minibatch(batch_size: int | None, kind: str | Blocks, n_rows: int) -> Minibatch:
-    """The minibatch rule for `batch_size` of `n_rows` rows; None is the full gradient."""
-    if not isinstance(kind, Blocks):
-        checks.one_of("minibatch", kind, tuple(_KINDS))
-    if batch_size is None:
-        return FullData()
-    if n_rows == 0:
-        raise ValueError(
-            f"batch_size={checks.show(batch_size)} was given, but the model has no data rows; leave batch_size out"
-        )
-    size = checks.integer("batch_size", batch_size, 1)
-    if size > n_rows:
-        raise ValueError(
-            f"batch_size={size} is larger than the data set of {n_rows} rows; "
-            f"choose 1 to {n_rows}, or None for the full gradient"
-        )
-    if isinstance(kind, Blocks) or kind == "blocks":
-        return _blocks(kind if isinstance(kind, Blocks) else None, size, n_rows)
-    return _KINDS[kind](size)  # type: ignore[no-any-return]
+@implements(variance_share, FullData)
+def _(minibatch, n_rows, relaxation):
+    return 0.0
 
 
-def _blocks(given: Blocks | None, size: int, n_rows: int) -> Blocks:
-    """Blocks that fit the data; the default ones shrink with a small data set, given ones are refused."""
-    if given is None:
-        block = min(Blocks().block, n_rows)
-        return Blocks(block, max(Blocks().window, -(-size // block)), size)
-    block = checks.integer("Blocks.block", given.block, 1, n_rows)
-    window = checks.integer("Blocks.window", given.window, 1)
-    if block * window < size:
-        raise ValueError(f"batch_size={size} does not fit into {given!r}; give block·window of at least batch_size")
-    return Blocks(block, window, size)
+@implements(variance_share, WithoutReplacement)
+def _(minibatch, n_rows, relaxation):
+    # Of the scatter between two halves of the batch, which estimates that of the data with N − 1.
+    return 1.0 - minibatch.size / n_rows if minibatch.size > 1 else 1.0
 
 
-def rows_per_step(minibatch: Any, n_rows: int) -> int:
-    """How many rows a step looks at; 0 without data."""
-    return n_rows if isinstance(minibatch, FullData) else int(minibatch.size)
-
-
-def variance_share(minibatch: Any, n_rows: int, relaxation: float) -> float:
-    """The variance that a slow variable sees of a batch's gradient, by that of as many independent rows; 0 for all rows.
-
-    `relaxation` is the rate of that variable per step. Different rows have 1 − n/N of it (of the scatter between two halves
-    of the batch, which estimates that of the data with N − 1). The noises of an epoch add up to 0, so a variable that is slow
-    beside the epoch of E steps sees less: with R = E·relaxation, 1 − (2/R)(1 − (1 − e^(−R))/R) of it, about R/3 where R is
-    small. (The spectrum of a noise whose mean over epochs is taken out, weighted with the variable's own.)
-    """
-    if isinstance(minibatch, FullData):
-        return 0.0
-    if isinstance(minibatch, WithReplacement | Blocks):
-        return 1.0
+@implements(variance_share, EpochShuffle)
+def _(minibatch, n_rows, relaxation):
+    # The noises of an epoch add up to 0, so a variable that is slow beside the epoch of E steps sees less: with R =
+    # E·relaxation, 1 − (2/R)(1 − (1 − e^(−R))/R) of it, about R/3 where R is small. (The spectrum of a noise whose mean over
+    # epochs is taken out, weighted with the variable's own.)
     different = 1.0 - minibatch.size / n_rows if minibatch.size > 1 else 1.0
-    if isinstance(minibatch, WithoutReplacement):
-        return different
     R = max(1e-4, (n_rows // minibatch.size) * relaxation)  # below, the formula is round-off
     return float(different * (1.0 - 2.0 / R * (1.0 + math.expm1(-R) / R)))
 
 
 def row_buffer(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
     """Where the chosen rows go; for the full data set it holds them all already."""
-    return np.arange(n_rows) if isinstance(minibatch, FullData) else np.empty(minibatch.size, np.int64)
+    return (
+        np.arange(n_rows) if isinstance(minibatch, FullData) else np.empty(rows_per_step(minibatch, n_rows), np.int64)
+    )
 
 
-def memory(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
-    """Scratch space: the last step a row was chosen in, or the order of the epoch or window (its number stands at the end)."""
-    if isinstance(minibatch, Blocks):
-        return np.full(minibatch.block * minibatch.window + 1, -1, np.int64)
-    needed = n_rows if isinstance(minibatch, WithoutReplacement) else n_rows + 1
-    kept = isinstance(minibatch, WithoutReplacement | EpochShuffle)
-    return np.full(needed if kept else 0, -1, np.int64)
+@implements(memory, WithoutReplacement)
+def _(minibatch, n_rows):
+    return np.full(n_rows, -1, np.int64)  # the last step a row was chosen in
 
 
-def lookahead(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
-    """`memory`, or room for the rows of many steps to come: those of one step are too few to fill a processor's vectors."""
-    if not isinstance(minibatch, WithReplacement) or minibatch.size > AHEAD // 8 or n_rows > 2**32:
+@implements(memory, EpochShuffle)
+def _(minibatch, n_rows):
+    return np.full(n_rows + 1, -1, np.int64)  # the order of the epoch, and its number
+
+
+@implements(memory, Blocks)
+def _(minibatch, n_rows):
+    return np.full(minibatch.block * minibatch.window + 1, -1, np.int64)  # the order of the window, and its number
+
+
+@implements(lookahead, WithReplacement)
+def _(minibatch, n_rows):
+    if minibatch.size > AHEAD // 8 or n_rows > 2**32:
         return memory(minibatch, n_rows)
     return np.full(AHEAD // minibatch.size * minibatch.size + 1, -1, np.int64)
 
 
-def forget(minibatch: Any, memory: NDArray[np.int64]) -> None:
-    """Nothing in `memory` holds any more, be it of this chain or of another."""
-    if isinstance(minibatch, WithoutReplacement):
-        memory.fill(-1)
-    elif memory.size > 0:
+def _forget_the_number(minibatch, memory):
+    if memory.size > 0:
         memory[-1] = -1  # the number of what is there
 
 
-@open_function(inline=True, fastmath=LOOP)
-def choose(minibatch, n_rows, stream, step, memory, rows):
-    """Write the rows of this step into `rows`."""
+for _scheme in (WithReplacement, EpochShuffle, Blocks):
+    implements(forget, _scheme)(_forget_the_number)
 
 
 @implements(choose, FullData)
@@ -189,16 +140,6 @@ def _(minibatch, n_rows, stream, step, memory, rows):
         memory[last], ahead = step, step - step
     for i in range(rows.size):
         rows[i] = memory[ahead * rows.size + i]
-
-
-@open_function(inline=True, fastmath=LOOP)
-def coming(minibatch, step, memory, count):
-    """Where in `memory` the `count` rows of the next step stand, from … to; 0, 0 if they are not known yet."""
-
-
-@implements(coming)
-def _(minibatch, step, memory, count):
-    return 0, 0
 
 
 @implements(coming, WithReplacement)
