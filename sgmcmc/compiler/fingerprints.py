@@ -24,7 +24,7 @@ from numba.extending import is_jitted
 
 from sgmcmc.compiler.open_functions import OpenFunction, open_functions
 
-__all__ = ["fingerprint", "implementations_fingerprint", "key_of", "package_fingerprint"]
+__all__ = ["fingerprint", "has_foreign_implementations", "implementations_fingerprint", "key_of", "package_fingerprint"]
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PACKAGE = os.path.basename(ROOT)
@@ -124,6 +124,11 @@ def implementations_fingerprint(cls: type, foreign: list[_Form] | None = None) -
             digest.update(f"{name} {kind} {[_name(c) for c in key]}".encode())
             digest.update(fingerprint(implementation))
     return digest.digest()
+
+
+def has_foreign_implementations(cls: type) -> bool:
+    """Whether a class means something to an open function that is not said in this package."""
+    return any(cls in key for _name, _kind, key, _implementation in _foreign())
 
 
 def _foreign() -> Iterator[_Form]:

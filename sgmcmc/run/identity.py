@@ -16,8 +16,10 @@ from numba.extending import is_jitted
 from numpy.typing import NDArray
 
 from sgmcmc.checks import is_mapped
-from sgmcmc.compiler.fingerprints import fingerprint, implementations_fingerprint
+from sgmcmc.compiler.fingerprints import fingerprint, has_foreign_implementations, implementations_fingerprint
+from sgmcmc.compiler.type_errors import in_package
 from sgmcmc.potentials import Potential, PythonPotential
+from sgmcmc.run.old_formats import is_same_fact
 from sgmcmc.run.recording import Keep, KeepFunction
 from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings
@@ -47,7 +49,7 @@ def identity(settings: Settings, seed: int, keep: Keep, chains: list[Chain]) -> 
 def difference(there: dict[str, Any], here: dict[str, str]) -> str | None:
     """The first fact that differs, in words; None if all are equal."""
     for name in (*here, *there):
-        if there.get(name) != here.get(name):
+        if not is_same_fact(there.get(name), here.get(name)):
             return f"{name} is {_short(there.get(name))} there and {_short(here.get(name))} here"
     return None
 
@@ -86,7 +88,12 @@ def _kind(value: Any) -> str:
         return "tuple"
     if isinstance(value, Potential):
         return f"Potential {fingerprint(value._functions()[0]).hex()[:32]}"
-    return f"{cls.__qualname__} {implementations_fingerprint(cls).hex()[:32]}"
+    return f"{cls.__qualname__} {implementations_fingerprint(cls).hex()[:32]}" if _is_foreign(cls) else cls.__qualname__
+
+
+def _is_foreign(cls: type) -> bool:
+    """Whether a class, or anything that it means to an open function, is not of this package."""
+    return not in_package(cls) or has_foreign_implementations(cls)
 
 
 def digest_of(array: NDArray[Any]) -> str:

@@ -1,13 +1,18 @@
-"""States written by older versions: they hold the centre μ of ξ in place of the variance V of the gradient noise."""
+"""What older versions wrote: the centre μ of ξ in place of the variance V of the gradient noise, and other names of parts."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-__all__ = ["with_variance"]
+__all__ = ["is_same_fact", "with_variance"]
+
+# Parts that have another name now.
+NAMES = {"BAOAB": "Splitting_BAOAB", "SymmetricSplitting": "Splitting_BNFAFNB"}
+DIGEST = re.compile(r"(\w+) [0-9a-f]{32}")
 
 
 def with_variance(arrays: Mapping[str, Any], sigma_p: float, temperature: float, adaptive: bool) -> dict[str, Any]:
@@ -25,3 +30,9 @@ def with_variance(arrays: Mapping[str, Any], sigma_p: float, temperature: float,
         variance = 2.0 * temperature * np.maximum(center - sigma_p, 0.0) / before[:, np.newaxis]
     found["variance"] = np.where(np.isfinite(variance) & adaptive, variance, 0.0).astype(center.dtype)
     return found | {name: np.zeros((len(center), 0), center.dtype) for name in ("loss", "bend", "span")}
+
+
+def is_same_fact(there: str | None, here: str | None) -> bool:
+    """Whether a fact of a checkpoint is one of this run. Parts of this package were once written with a digest and other names."""
+    found = None if there is None else DIGEST.fullmatch(there)
+    return there == here or (found is not None and NAMES.get(found[1], found[1]) == here)

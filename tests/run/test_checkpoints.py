@@ -455,3 +455,15 @@ def test_arguments_are_checked_at_the_door(tmp_path):
         run(checkpoint=3)
     with pytest.raises(ValueError, match="checkpoint_every=-1 is out of range"):
         run(checkpoint=tmp_path / "a.npz", checkpoint_every=-1)
+
+
+def test_a_checkpoint_that_names_parts_as_they_were_called_before_is_that_of_the_same_run(tmp_path):
+    from sgmcmc.run.old_formats import is_same_fact
+
+    old = "BAOAB 8fffd45ee2760b076e006f6c3f9a51bb"
+    assert is_same_fact(old, "Splitting_BAOAB")
+    assert is_same_fact("SymmetricSplitting f69cf8f17f74391b78708662733312f5", "Splitting_BNFAFNB")
+    assert not is_same_fact(old, "Splitting_OBABO")
+    mine = "BAOAB 014b0c5963d8600edab858d5ca6c7953"  # a class of the user's keeps its digest
+    assert not is_same_fact(old, mine)
+    assert not is_same_fact(None, "BAOAB")
