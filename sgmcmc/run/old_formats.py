@@ -33,6 +33,6 @@ def with_variance(arrays: Mapping[str, Any], sigma_p: float, temperature: float,
 
 
 def is_same_fact(there: str | None, here: str | None) -> bool:
-    """Whether a fact of a checkpoint is one of this run. Parts of this package were once written with a digest and other names."""
+    """Whether a fact of a checkpoint is one of this run. Parts of this package once had a digest, and some other names."""
     found = None if there is None else DIGEST.fullmatch(there)
     return there == here or (found is not None and NAMES.get(found[1], found[1]) == here)
