@@ -1,7 +1,7 @@
 """Updates as the papers write them, in their own letters, against the process of this package.
 
-Each function takes an error `off` in the injected noise (1 is none) and returns the largest difference between the paper's
-formula and `Reference`, the process in plain NumPy. `test_reference.py` compares the compiled kernels with `Reference`.
+Each function takes an error `off` in the injected noise (1 is none) and returns the largest difference between the
+paper's formula and `Reference`, the process in plain NumPy. `test_reference.py` compares the compiled kernels with it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def zhang_et_al_with_longer_tails(off=1.0):
 def chen_ding_and_carin(off=1.0):
     """Symmetric splitting, their letters A B O B A: drift, friction, gradient and noise, friction, drift.
 
-    This package starts a step at the gradient, so a step of theirs begins half a drift and half a friction flow earlier.
+    Here a step starts at the gradient, so a step of theirs begins half a drift and half a friction flow earlier.
     """
     subject, state = started(sg.SGNHT(H, A, per="chain", integrator=SymmetricSplitting()))
     theta, p, xi = state.theta.copy(), state.p.copy(), state.xi.copy()
