@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.testing.topics import TOPICS
+from sgmcmc.evidence.validation.topics import TOPICS
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "equations.md"
