@@ -48,6 +48,7 @@ class Splitting:
     _fields: tuple[str, ...]
     word = ""
     cycle: Cycle
+    step: Callable[..., Any]  # one step, as it is compiled
     interrupted = True
 
     def __new__(cls, word: str = "", **flows: Any) -> Any:
@@ -172,7 +173,9 @@ def _class_named(name: str) -> Any:
         "cycle": cycle_of(word, own),
         "interrupted": form == "Splitting",
     }
-    return type(name, (Splitting, base), members)
+    made: Any = type(name, (Splitting, base), members)
+    made.step = staticmethod(compiled_from(made))
+    return made
 
 
 def _again(name: str, values: tuple[Any, ...]) -> Any:
@@ -196,6 +199,5 @@ def _(part):
 
 
 @implements_by_type(advance, Splitting)
-@functools.cache
-def _step_of(cls: Any, _kinetics: type) -> Callable[..., Any]:
-    return compiled_from(cls)
+def _(cls: Any, _kinetics: type) -> Callable[..., Any]:
+    return cls.step  # type: ignore[no-any-return]
