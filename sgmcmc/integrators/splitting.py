@@ -14,7 +14,7 @@ from typing import Any
 from sgmcmc.compiler.open_functions import implements, implements_by_type
 from sgmcmc.integrators.state import advance, order
 from sgmcmc.integrators.step_of_word import compiled_from, flow, source_of
-from sgmcmc.integrators.words import LETTERS, Cycle, cycle_of
+from sgmcmc.integrators.words import LETTERS, Cycle, cycle_of, normals_of
 from sgmcmc.thermostats import couples_coordinates
 
 __all__ = ["BAOAB", "Splitting", "SymmetricSplitting", "flow", "uninterrupted"]
@@ -79,7 +79,7 @@ class Splitting:
     @property
     def normals(self) -> int:
         """How many normals of each coordinate the friction and noise on p take in a step."""
-        return sum({"U": 2}.get(f.letters, int("N" in f.letters or f.letters == "O")) for f in self.cycle.flows)
+        return normals_of(self.cycle)
 
     @property
     def infers_noise(self) -> bool:

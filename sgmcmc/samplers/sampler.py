@@ -147,10 +147,6 @@ class Sampler:
                 f"integrator={self.integrator!r} takes two normals for each momentum, and sigma_theta={self.sigma_theta:g} "
                 "would need a third; give sigma_theta=0, or a word with one of N, O such as 'BAOAB'"
             )
-        if self._n_normals > 2:
-            raise ValueError(
-                f"integrator={self.integrator!r} takes more than two normals for each momentum; give a shorter word"
-            )
 
     def _check_composition(self) -> None:
         if self.noise_estimate > self.sigma_p * self.temperature:
