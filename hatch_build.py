@@ -1,4 +1,4 @@
-"""A wheel is pure Python, unless SGMCMC_READY=1 asks for the commonest kernels in it (sgmcmc/compiler/ahead.py)."""
+"""A wheel is pure Python, unless SGMCMC_READY=1 asks for the commonest kernels in it (sgmcmc/run/ahead_of_time.py)."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ class CustomBuildHook(BuildHookInterface):
         if version == "editable" or not is_wanted():
             return
         self.folder = tempfile.mkdtemp()
-        command = [sys.executable, "-m", "sgmcmc.compiler.ahead", self.folder]
+        command = [sys.executable, "-m", "sgmcmc.run.ahead_of_time", self.folder]
         done = subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             self.app.display_warning(f"no kernels are compiled in advance: {done.stderr.strip().splitlines()[-1:]}")

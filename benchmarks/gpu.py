@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import sgmcmc as sg
-from sgmcmc.engines.cuda_state import READY, SIMULATOR, find_state
+from sgmcmc.gpu.availability import READY, SIMULATOR, find_state
 
 
 class Sizes(NamedTuple):

@@ -16,10 +16,10 @@ import numba
 import numpy as np
 
 import sgmcmc as sg
-from sgmcmc.engines import cpu, scheduler
-from sgmcmc.engines.plan import make_plan
 from sgmcmc.minibatch import WithReplacement
 from sgmcmc.rng import stream
+from sgmcmc.run import loop_compiled, scheduler
+from sgmcmc.run.plan import make_plan
 from sgmcmc.samplers import in_precision
 
 ROOT = Path(__file__).parent.parent
@@ -44,10 +44,10 @@ def problem():
 
 def nanoseconds_per_step(model, sampler, dtype, steps: int, repeats: int) -> float:
     """One chain on this thread, every step recorded, gradient and minibatch included."""
-    gradient = cpu.Gradient(WithReplacement(BATCH), model.n_rows, model.n_rows / BATCH, 0.0, np.inf)
+    gradient = loop_compiled.Gradient(WithReplacement(BATCH), model.n_rows, model.n_rows / BATCH, 0.0, np.inf)
     plan = make_plan(sampler.schedule, steps, 0, 1)
     job = scheduler.Job(
-        cpu.run_chunk,
+        loop_compiled.run_chunk,
         sampler.dynamics(model.dim, dtype),
         in_precision(model, dtype),
         in_precision(gradient, dtype),

@@ -235,7 +235,7 @@ def normals_alone(size: int, gradient: float, threads: int) -> str:
     """Three normals per parameter and nothing else, in blocks that stay in the first cache: what SGMGT-D cannot go below."""
     import numpy as np
 
-    from sgmcmc.bench.fill import fill
+    from sgmcmc.evidence.benchmarks.fill import fill
     from sgmcmc.rng import stream
 
     out, own, times = np.zeros((1, 512), np.float32), stream(1, 0), []

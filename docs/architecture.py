@@ -36,7 +36,8 @@ What a part means is said by *open functions*, which choose an implementation by
 compiles. A kernel is an ordinary function that is compiled for the types of its parts; numbers are arguments. So a part in
 your script is compiled into the loop as those of the package are.
 
-A folder imports only from folders that stand above it in this table; `tests/test_layers.py` holds that.
+A folder imports from the layers that stand above its own in this table, and from its own layer where that makes no circle;
+`tests/test_layers.py` holds that.
 
 """
 CALL = """\
@@ -98,11 +99,11 @@ def counts(order: list[tuple[str, int, str]]) -> str:
     return f"{len(order)} / {len({file for file, _, _ in order})} / {changes}"
 
 
-def layers() -> list[set[str]]:
-    """The layers of imports, lowest first."""
+def layers() -> dict[str, set[str]]:
+    """The units of each layer of imports, lowest first."""
     tree = ast.parse(LAYERS.read_text(encoding="utf-8"))
     found = [n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "LAYERS"]
-    return list(ast.literal_eval(found[0]))
+    return dict(ast.literal_eval(found[0]))
 
 
 def first_line(path: Path) -> str:
@@ -116,16 +117,16 @@ def modules(folder: Path) -> Iterator[Path]:
 
 def tree() -> str:
     """A row for each folder or module of the package, in the order of the layers; and the modules of each folder."""
-    rows, details = ["| in `sgmcmc/` | what it is |", "|---|---|"], []
-    for layer in layers():
-        for name in sorted(layer - {"__init__", "__main__"}):
+    rows, details = ["| layer | in `sgmcmc/` | what it is |", "|---|---|---|"], []
+    for layer, units in layers().items():
+        for name in sorted(units - {"__init__", "__main__"}):
             folder = PACKAGE / name
             if folder.is_dir():
-                rows.append(f"| `{name}/` | {first_line(folder / '__init__.py')} |")
+                rows.append(f"| {layer} | `{name}/` | {first_line(folder / '__init__.py')} |")
                 inside = [f"* `{p.relative_to(folder)}`: {first_line(p)}" for p in modules(folder)]
                 details.append(f"### {name}/\n\n" + "\n".join(inside) if inside else "")
             else:
-                rows.append(f"| `{name}.py` | {first_line(PACKAGE / f'{name}.py')} |")
+                rows.append(f"| {layer} | `{name}.py` | {first_line(PACKAGE / f'{name}.py')} |")
     return "\n".join(rows) + "\n\n## What is in each folder\n\n" + "\n\n".join(filter(None, details)) + "\n"
 
 

@@ -14,8 +14,8 @@ from targets import paper
 
 import sgmcmc as sg
 from sgmcmc import diagnostics
-from sgmcmc.experiments import drbm, lda
-from sgmcmc.experiments.harness import Contestant, run_tasks, settings
+from sgmcmc.evidence.experiments import drbm, lda
+from sgmcmc.evidence.experiments.harness import Contestant, run_tasks, settings
 
 SETTINGS, SEEDS, EVERY, PICKED = 16, (21, 22, 23, 24, 25), 10, 8
 LDA_STEP = 0.07  # as in the experiments, where the scale of θ is tuned in its place

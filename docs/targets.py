@@ -11,8 +11,8 @@ import pandas as pd
 
 import sgmcmc as sg
 from sgmcmc import datasets
-from sgmcmc.experiments.exact import logistic_posterior
-from sgmcmc.experiments.logistic import BATCH, DATA, PRIOR, distance
+from sgmcmc.evidence.experiments.exact import logistic_posterior
+from sgmcmc.evidence.experiments.logistic import BATCH, DATA, PRIOR, distance
 from sgmcmc.tuning import find_scale
 
 

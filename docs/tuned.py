@@ -20,7 +20,7 @@ import sgmcmc as sg
 from sgmcmc import diagnostics
 from sgmcmc.bias.gradients import noise_variance
 from sgmcmc.estimators import control_variate, find_mode
-from sgmcmc.experiments.logistic import BATCH, DATA, distance
+from sgmcmc.evidence.experiments.logistic import BATCH, DATA, distance
 
 HERE = Path(__file__).parent
 ROWS = HERE / "tuned.csv"

@@ -38,7 +38,7 @@ CORE_TESTS = (  # what depends on Numba most, in less than three minutes on two 
     "compiler/test_kernels",
     "kinetics/test_kinetics",
     "parameters/test_parameters",
-    "engines/test_coordinate_sharding",
+    "run/test_coordinate_sharding",
     "rng/test_rng",
     "samplers/test_samplers",
     "run/test_sampling",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import sgmcmc as sg
-from sgmcmc.experiments import wells
+from sgmcmc.evidence.experiments import wells
 
 model = sg.models.FiveWell()
 samplers = {

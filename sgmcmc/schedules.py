@@ -7,7 +7,7 @@ will do and none is ever compiled.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,19 +62,13 @@ class _PolynomialDecay(NamedTuple):
 class PolynomialDecay(_PolynomialDecay):
     """Polynomial decay: h_t = initial · (1 + t/offset)^(−power).
 
-    A power in (1/2, 1] makes Σh infinite and Σh² finite.
+    A power in (1/2, 1] makes Σh infinite and Σh² finite (Welling and Teh 2011).
 
     Parameters
     ----------
-    initial : float, above 0
-        The first step.
+    initial : float, above 0; the first step
     power : float, from 0 to 1
-    offset : float, above 0
-        In steps.
-
-    References
-    ----------
-    Welling and Teh 2011.
+    offset : float, above 0; in steps
 
     Examples
     --------
@@ -107,22 +101,16 @@ class _Cyclical(NamedTuple):
 
 @documented
 class Cyclical(_Cyclical):
-    """Cyclical step sizes: h_t = peak/2 · (1 + cos(π r)), r = (t mod period)/period.
+    """Cyclical step sizes: h_t = peak/2 · (1 + cos(π r)), r = (t mod period)/period (Zhang et al. 2020).
 
     The first part of each cycle, with large steps, explores; draws are recorded only in the last fraction `sampling` of
     it.
 
     Parameters
     ----------
-    peak : float, above 0
-        The longest step, at the start of each cycle.
-    period : int, at least 2
-        Steps of a cycle.
+    peak : float, above 0; the longest step, at the start of each cycle
+    period : int, at least 2; steps of a cycle
     sampling : float, above 0 and up to 1
-
-    References
-    ----------
-    Zhang et al. 2020.
 
     Examples
     --------
@@ -198,10 +186,15 @@ class UserFunction(NamedTuple):
         return values
 
 
-Schedule = Constant | PolynomialDecay | Cyclical | UserFunction
+@runtime_checkable
+class Schedule(Protocol):
+    """A schedule: a NamedTuple with `step_sizes`. One with `is_sampling`, too, says which steps may be recorded."""
+
+    def step_sizes(self, steps: NDArray[np.int64]) -> Array:
+        """The sizes of the steps with these numbers, finite and not negative."""
 
 
-def as_schedule(step_size: Any) -> Schedule:
+def as_schedule(step_size: Any) -> Any:
     """Returns a number, a schedule, or a function of the step, as a schedule.
 
     Parameters
@@ -217,21 +210,88 @@ def as_schedule(step_size: Any) -> Schedule:
     >>> sg.schedules.as_schedule(0.1)
     Constant(step_size=0.1)
     """
-    if isinstance(step_size, Schedule):
+    if isinstance(step_size, tuple) and isinstance(step_size, Schedule):
         return step_size
     if callable(step_size):
         return UserFunction(step_size)
     return Constant(step_size)
 
 
-def recordable(schedule: Schedule, begin: int, turns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The steps, from `begin` on, that are the 1st, 2nd, … to be in a sampling phase, for these `turns`.
+def sizes_of(schedule: Any, steps: NDArray[np.int64]) -> Array:
+    """The sizes of these steps; a ValueError where a schedule of the user's gives what is no size."""
+    sizes = np.asarray(schedule.step_sizes(steps), np.float64)
+    if isinstance(schedule, Constant | PolynomialDecay | Cyclical | UserFunction):
+        return sizes
+    if sizes.shape != steps.shape:
+        raise ValueError(
+            f"step_size={schedule!r} gave step sizes of shape {sizes.shape} for {steps.size} steps; give one for each step"
+        )
+    if not (np.isfinite(sizes).all() and (sizes >= 0.0).all()):
+        bad = int(np.flatnonzero(~(np.isfinite(sizes) & (sizes >= 0.0)))[0])
+        raise ValueError(
+            f"step_size={schedule!r} gave {sizes[bad]} at step {steps[bad]}; it must be finite and not negative"
+        )
+    return sizes
 
-    Without phases every step is. With them, by counting: n of every `period` steps, the last ones, are.
+
+def longest_of(schedule: Any) -> float | None:
+    """The longest step; None if it is not known before a run."""
+    return getattr(schedule, "longest", None)
+
+
+def has_phases(schedule: Any) -> bool:
+    """Whether only some steps may be recorded."""
+    return hasattr(schedule, "is_sampling")
+
+
+BLOCK = 1 << 12  # steps that are looked at together
+MOST = 1 << 14  # blocks without a step that may be recorded, before the search ends
+
+
+def recordable_before(schedule: Any, step: int) -> int:
+    """How many of the steps before this one may be recorded; all of them, if the schedule has no phases."""
+    if not has_phases(schedule):
+        return step
+    if isinstance(schedule, Cyclical):
+        period, n = schedule.period, schedule.sampling_steps
+        return step // period * n + max(0, step % period - (period - n))
+    whole, rest = divmod(step, BLOCK)
+    inside = schedule.is_sampling(np.arange(whole * BLOCK, step)).sum() if rest else 0
+    return _in_blocks(schedule, whole) + int(inside)
+
+
+def _in_blocks(schedule: Any, count: int) -> int:
+    """How many steps of the first `count` blocks may be recorded."""
+    known = _known.setdefault(schedule, [0])
+    while len(known) <= count:
+        first = (len(known) - 1) * BLOCK
+        known.append(known[-1] + int(schedule.is_sampling(np.arange(first, first + BLOCK)).sum()))
+    return known[count]
+
+
+_known: dict[Any, list[int]] = {}
+
+
+def recordable(schedule: Any, begin: int, turns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The steps, from `begin` on, that are the 1st, 2nd, … that may be recorded, for these `turns`, in rising order.
+
+    Without phases every step is. With a cycle, by counting: n of every `period` steps, the last ones, are.
     """
-    if not isinstance(schedule, Cyclical):
+    if not has_phases(schedule):
         return begin - 1 + turns
-    period, n = schedule.period, schedule.sampling_steps
-    before = begin // period * n + max(0, begin % period - (period - n))
-    cycle, place = np.divmod(before + turns - 1, n)
-    return np.asarray(cycle * period + (period - n) + place)
+    if isinstance(schedule, Cyclical):
+        period, n = schedule.period, schedule.sampling_steps
+        cycle, place = np.divmod(recordable_before(schedule, begin) + turns - 1, n)
+        return np.asarray(cycle * period + (period - n) + place)
+    found, count, first, empty = [], 0, begin, 0
+    while count < turns[-1]:
+        steps = np.arange(first, first + BLOCK)
+        found.append(steps[schedule.is_sampling(steps)])
+        empty = 0 if found[-1].size else empty + 1
+        if empty == MOST:
+            raise ValueError(
+                f"step_size={schedule!r} has no step that may be recorded among {MOST * BLOCK} from step {first + BLOCK} back; "
+                "its is_sampling must be True now and then"
+            )
+        count, first = count + found[-1].size, first + BLOCK
+    return np.concatenate(found)[turns - 1]

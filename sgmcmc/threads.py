@@ -1,4 +1,4 @@
-"""A thread pool for short work: numbered parts, done by the caller and a few idle threads."""
+"""Threads for short work, and memory in which threads do not share cache lines."""
 
 from __future__ import annotations
 
@@ -17,51 +17,51 @@ from numpy.typing import NDArray
 
 __all__ = ["borrowed_pool", "rows_on_own_lines", "share", "undisturbed", "usable_cores", "zeros_on_lines"]
 
-PAIR = 128  # bytes of two lines
+PAIR = 128  # bytes of two cache lines
 
 
 def usable_cores() -> int:
-    """How many cores this process may use: what a container or taskset leaves us, where the system can tell."""
+    """The number of cores that this process may use, within a container or taskset if the system tells."""
     affinity = getattr(os, "sched_getaffinity", None)
     return (os.cpu_count() or 1) if affinity is None else len(affinity(0))
 
 
 def rows_on_own_lines(arrays: Iterable[NDArray[Any]], count: int) -> list[NDArray[Any]]:
-    """Copies of arrays, in one piece of memory, whose rows share no line of the cache with each other or anything else.
+    """Copies of arrays in one block of memory, whose rows share no cache line with each other or anything else.
 
-    Each array has `count` rows, or one that is repeated; rows are contiguous. All that belongs to row i stands together. A row
-    of a result is contiguous; the result itself is not.
+    Each array has `count` rows, or one that is repeated; rows are contiguous. The rows i of all arrays are adjacent. A row of a
+    result is contiguous; the result itself is not.
 
-    Two threads that write into one line take it from each other with every write, though they write to different places: four
-    short chains ran at two thirds of their speed. Lines are fetched in pairs, so it is pairs that are kept apart.
+    Two threads that write to one cache line slow each other down (false sharing): four short chains ran at two thirds of their
+    speed. Lines are fetched in pairs, so rows are aligned to pairs.
     """
     given = list(arrays)
     ends = list(itertools.accumulate(-(-(a.nbytes // len(a)) // PAIR) * PAIR for a in given))
     stride = ends[-1] if ends else 0
-    room, begin = _room_on_lines(count * stride)
+    memory, begin = _aligned_bytes(count * stride)
     own: list[NDArray[Any]] = []
     for array, first in zip(given, [0, *ends], strict=False):
         shape, strides = (count, *array.shape[1:]), (stride, *array.strides[1:])
-        own.append(np.ndarray(shape, array.dtype, room, begin + first, strides))
+        own.append(np.ndarray(shape, array.dtype, memory, begin + first, strides))
         own[-1][...] = array
     return own
 
 
 def zeros_on_lines(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Zeros that begin where a line of the cache does: to load a vector that lies across two, both have to be looked at."""
-    room, begin = _room_on_lines(math.prod(shape) * np.dtype(dtype).itemsize)
-    room[...] = 0
-    return np.ndarray(shape, dtype, room, begin)
+    """Zeros aligned to cache lines: a vector that crosses a line takes two loads."""
+    memory, begin = _aligned_bytes(math.prod(shape) * np.dtype(dtype).itemsize)
+    memory[...] = 0
+    return np.ndarray(shape, dtype, memory, begin)
 
 
-def _room_on_lines(size: int) -> tuple[NDArray[np.uint8], int]:
-    """So many bytes, and where in them the first pair of lines begins."""
-    room = np.empty(size + PAIR, np.uint8)
-    return room, -room.__array_interface__["data"][0] % PAIR
+def _aligned_bytes(size: int) -> tuple[NDArray[np.uint8], int]:
+    """At least `size` bytes, and the offset of the first pair of lines in them."""
+    memory = np.empty(size + PAIR, np.uint8)
+    return memory, -memory.__array_interface__["data"][0] % PAIR
 
 
 class _Helpers:
-    """The helpers of this process, who live as long as it does: to start a thread takes as long as 30,000 updates."""
+    """The helper threads of this process, which end with it: starting a thread takes as long as 30,000 updates."""
 
     pool: ThreadPoolExecutor | None = None
     size = 0
@@ -71,7 +71,7 @@ class _Helpers:
     def at_least(cls, count: int) -> ThreadPoolExecutor:
         with cls.guard:
             if cls.pool is None or cls.size < count:
-                # A pool that has become too small is left to those who still wait for it; it ends with them.
+                # A pool that is too small ends when the last of its callers does.
                 cls.pool, cls.size = ThreadPoolExecutor(count, thread_name_prefix="sgmcmc"), count
             return cls.pool
 
@@ -85,10 +85,10 @@ _idle: dict[int, list[ThreadPoolExecutor]] = {}  # idle pools, by number of thre
 
 @contextlib.contextmanager
 def borrowed_pool(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """A pool of its own for as long as this block lasts, with threads that were started before, if there are any idle.
+    """A pool for the duration of this block; its threads may have been started before.
 
-    To start a few threads takes as long as a thousand steps of a small model. A pool of a block that raised is not used again:
-    something may still be running in it.
+    Starting a few threads takes as long as a thousand steps of a small model. The pool of a block that raised is not used
+    again: something may still be running in it.
     """
     try:
         pool = _idle.setdefault(threads, []).pop()
@@ -112,18 +112,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def share(work: Callable[[int, int], None], parts: int, threads: int) -> None:
-    """work(low, high) for stretches that make up the parts 0 … parts − 1, one stretch for each thread; the first is ours.
+def share(work: Callable[[int, int], None], count: int, threads: int) -> None:
+    """work(low, high) for ranges that cover 0 … count − 1, one range per thread; the caller runs the first.
 
-    `work` should let go of the GIL. Nothing is still running when this returns or raises, Ctrl-C included.
+    `work` should release the GIL. Nothing is still running when this returns or raises, Ctrl-C included.
     """
-    count = max(1, min(threads, parts))
-    bounds = [i * parts // count for i in range(count + 1)]
-    if count == 1:
-        work(0, parts)
+    ranges = max(1, min(threads, count))
+    bounds = [i * count // ranges for i in range(ranges + 1)]
+    if ranges == 1:
+        work(0, count)
         return
-    pool = _Helpers.at_least(count - 1)
-    futures = [pool.submit(work, bounds[i], bounds[i + 1]) for i in range(1, count)]
+    pool = _Helpers.at_least(ranges - 1)
+    futures = [pool.submit(work, bounds[i], bounds[i + 1]) for i in range(1, ranges)]
     try:
         work(0, bounds[1])
     finally:
@@ -134,7 +134,7 @@ def share(work: Callable[[int, int], None], parts: int, threads: int) -> None:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[list[Any]]:
-    """Ctrl-C waits until this block is done; for a moment's work. The list is empty until it is pressed."""
+    """Delay Ctrl-C until the end of this block, for short work. The list is empty until it is pressed."""
     pressed: list[Any] = []
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):

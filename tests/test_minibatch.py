@@ -14,8 +14,6 @@ import pytest
 from scipy import stats
 
 import sgmcmc as sg
-from sgmcmc.engines import scheduler
-from sgmcmc.engines.python import choose_rows
 from sgmcmc.minibatch import (
     Blocks,
     EpochShuffle,
@@ -30,6 +28,8 @@ from sgmcmc.minibatch import (
     row_buffer,
 )
 from sgmcmc.rng import stream
+from sgmcmc.run import scheduler
+from sgmcmc.run.loop_python import choose_rows
 
 LIMIT = 1e-6
 KINDS = {"replacement": WithReplacement, "no-replacement": WithoutReplacement, "shuffle": EpochShuffle}
@@ -168,21 +168,21 @@ def test_the_one_row_of_a_step_is_the_same_after_a_look_at_that_of_the_next(mini
     assert len(set(rows.ravel().tolist())) > 15
 
 
-@pytest.mark.parametrize("room", [memory, lookahead])
+@pytest.mark.parametrize("make", [memory, lookahead])
 @pytest.mark.parametrize("minibatch", [*(kind(4) for kind in KINDS.values()), Blocks(3, 4, 4)])
-def test_memory_that_another_chain_used_is_forgotten(minibatch, room):
+def test_memory_that_another_chain_used_is_forgotten(minibatch, make):
     def rows_of_chain(chain, scratch):
         rows = row_buffer(minibatch, 22)
         choose_rows(minibatch, 22, stream(1, chain), np.int64(2), scratch, rows)
         return rows.copy()
 
-    scratch = room(minibatch, 22)
+    scratch = make(minibatch, 22)
     for chain in range(20):
         forget(minibatch, scratch)
-        np.testing.assert_array_equal(rows_of_chain(chain, scratch), rows_of_chain(chain, room(minibatch, 22)))
+        np.testing.assert_array_equal(rows_of_chain(chain, scratch), rows_of_chain(chain, make(minibatch, 22)))
     if scratch.size:  # the control: one that remembers chooses otherwise
         remembered = [rows_of_chain(chain, scratch) for chain in range(20)]
-        fresh = [rows_of_chain(chain, room(minibatch, 22)) for chain in range(20)]
+        fresh = [rows_of_chain(chain, make(minibatch, 22)) for chain in range(20)]
         assert not np.array_equal(remembered, fresh)
 
 

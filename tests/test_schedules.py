@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines.plan import make_plan
+from sgmcmc.run.plan import make_plan
 from sgmcmc.schedules import Constant, Cyclical, PolynomialDecay, UserFunction, as_schedule
 
 STEPS = np.arange(40)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from sgmcmc.testing import peers
+from sgmcmc.evidence.validation import peers
 
 TEXT = """# Other libraries under the same checks
 

@@ -2,7 +2,7 @@
 
     python validation/soak.py 600
 
-Every round takes the next engine, starts a process that samples with a checkpoint as often as it can, kills it (kill -9) after
+Every round takes the next case, starts a process that samples with a checkpoint as often as it can, kills it (kill -9) after
 a random time, a few times over, lets it finish, and compares every bit. Prints one line per round and the count of kills; ends
 with 1 at the first difference.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-CASES = ("pack", "group", "python", "moments", "processes")
+CASES = ("lanes", "group", "python", "moments", "processes")
 
 CHILD = """
 import sys
@@ -34,8 +34,8 @@ def main(case, folder, alone):
     rng = np.random.default_rng(7)
     X, y = rng.normal(size=(60, 3)), rng.random(60) < 0.5
     logistic = sg.models.LogisticRegression(X, y)
-    model = {"pack": sg.models.Gaussian(np.zeros(3), 1.0), "python": sg.Potential(plain, dim=3)}.get(case, logistic)
-    options = {"draws": 2000, "warmup": 10, "thin": {"pack": 1500, "python": 4}.get(case, 300), "chains": 3, "seed": 5}
+    model = {"lanes": sg.models.Gaussian(np.zeros(3), 1.0), "python": sg.Potential(plain, dim=3)}.get(case, logistic)
+    options = {"draws": 2000, "warmup": 10, "thin": {"lanes": 1500, "python": 4}.get(case, 300), "chains": 3, "seed": 5}
     options |= {"progress": False, "minibatch": "shuffle", "batch_size": 16 if model is logistic else None}
     options |= {"keep": "moments"} if case == "moments" else {}
     if not alone:

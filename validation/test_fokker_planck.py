@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sgmcmc as sg
+from sgmcmc.evidence.validation import finite_volume
 from sgmcmc.integrators import Euler
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Relativistic
-from sgmcmc.testing import finite_volume, fokker_planck
+from sgmcmc.testing import fokker_planck
 from sgmcmc.testing.laws import kinetic
 from sgmcmc.testing.targets import MIXTURE, TARGETS, Target
 from sgmcmc.testing.under_test import Kernel

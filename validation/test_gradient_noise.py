@@ -7,12 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sgmcmc.evidence.validation import gradient_noise, minibatch_noise
+from sgmcmc.evidence.validation.minibatch_noise import (
+    example,
+    linear_map,
+    measured_z,
+    stationary_law,
+    without_weight,
+    worst_z,
+)
 from sgmcmc.integrators import Euler
 from sgmcmc.models import LinearRegression
 from sgmcmc.priors import Gaussian, Laplace
 from sgmcmc.samplers.presets import SGHMC, SGLD, SGNHT
-from sgmcmc.testing import gradient_noise, minibatch_noise
-from sgmcmc.testing.minibatch_noise import example, linear_map, measured_z, stationary_law, without_weight, worst_z
 from sgmcmc.testing.report import Report
 from sgmcmc.testing.statistics import z_bound
 from sgmcmc.testing.under_test import Kernel

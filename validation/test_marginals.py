@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import sgmcmc as sg
 from sgmcmc.dispatch import implements
+from sgmcmc.evidence.validation import posterior_runs
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Relativistic, curvature, energy, velocity
-from sgmcmc.testing import marginals, posterior_runs
+from sgmcmc.testing import marginals
 from sgmcmc.testing.targets import GAUSSIAN, MIXTURE, QUARTIC
 from sgmcmc.testing.under_test import Kernel, standard_subjects
 from sgmcmc.thermostats import NoseHoover

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sgmcmc.testing import optimum
+from sgmcmc.evidence.validation import optimum
 from sgmcmc.testing.averages import time_averages
 from sgmcmc.testing.report import Report
 from sgmcmc.testing.targets import GAUSSIAN, QUARTIC, SKEW

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sgmcmc.evidence.validation import published
 from sgmcmc.kinetics import Gaussian, MonomialGamma
-from sgmcmc.testing import published
 from sgmcmc.testing.laws import kinetic, momentum_law
 from sgmcmc.testing.marginals import drawn_momenta
 

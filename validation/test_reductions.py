@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.integrators import Euler
-from sgmcmc.kinetics import MonomialGamma
-from sgmcmc.testing.lyapunov import stationary_covariance
-from sgmcmc.testing.reductions import (
+from sgmcmc.evidence.validation.reductions import (
     check_equal,
     equal_pairs,
     findings,
@@ -18,6 +15,9 @@ from sgmcmc.testing.reductions import (
     rate,
     trajectory_gap,
 )
+from sgmcmc.integrators import Euler
+from sgmcmc.kinetics import MonomialGamma
+from sgmcmc.testing.lyapunov import stationary_covariance
 
 
 def test_the_standard_findings_pass():

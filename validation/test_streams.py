@@ -8,7 +8,7 @@ from scipy.stats import kstest
 
 import sgmcmc as sg
 from sgmcmc import rng
-from sgmcmc.engines import scheduler
+from sgmcmc.run import scheduler
 from sgmcmc.testing import random_battery, streams
 from sgmcmc.testing.problems import linear
 from sgmcmc.testing.under_test import standard_subjects

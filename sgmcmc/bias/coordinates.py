@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.bias.finding import Finding, judged, longer, name_of
+from sgmcmc.bias.finding import BiasFinding, judged, longer, name_of
 from sgmcmc.bias.quantiles import student_quantile
 
 __all__ = ["TOLERANCE", "Intervals", "intervals", "mean_interval", "worst_coordinate"]
@@ -82,7 +82,7 @@ def mean_interval(trace: Any, outside: float = 0.05) -> tuple[float, float, floa
     )
 
 
-def worst_coordinate(trace: Any, outside: float) -> Finding | None:
+def worst_coordinate(trace: Any, outside: float) -> BiasFinding | None:
     """The coordinate that is furthest off in units of its interval; `outside` is for all coordinates together."""
     if trace.by_coordinate is None:
         return None
@@ -95,7 +95,7 @@ def worst_coordinate(trace: Any, outside: float) -> Finding | None:
     worst = _worst(found, verdicts, T)
     value, low, high = (float(part[worst]) for part in found)
     advice = _advice(trace, int(coordinates[worst]), (value, low, high), verdicts[worst], T)
-    return Finding("configurational temperature, worst coordinate", value, low, high, verdicts[worst], advice)
+    return BiasFinding("configurational temperature, worst coordinate", value, low, high, verdicts[worst], advice)
 
 
 def _worst(found: Intervals, verdicts: list[str], T: float) -> int:

@@ -1,6 +1,6 @@
 """A finding: one number about a run, its interval, what it means, and what to do.
 
-An interval inside the tolerance is good, one outside of it is a problem, and any other leaves the question open.
+An interval inside the tolerance is good, one outside of it is a problem, and any other is not resolved.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["PROBLEMS", "Finding", "judged", "longer", "name_of", "student"]
+__all__ = ["PROBLEMS", "BiasFinding", "judged", "longer", "name_of", "student"]
 
 PROBLEMS = ("running away", "unstable", "not mixed", "hot", "cold", "biased")
 
-# Two-sided quantiles of Student's law at 95 % and 99.9 %, so that a run needs no scipy to look at itself.
+# Two-sided quantiles of Student's law at 95 % and 99.9 %, so that a run does not import scipy.
 _DEGREES = np.array([1, 2, 3, 4, 5, 7, 10, 15, 30, 60, 1000])
 _QUANTILES = {
     0.95: np.array([12.706, 4.303, 3.182, 2.776, 2.571, 2.365, 2.228, 2.131, 2.042, 2.000, 1.962]),
@@ -22,7 +22,7 @@ _QUANTILES = {
 }
 
 
-class Finding(NamedTuple):
+class BiasFinding(NamedTuple):
     """`low` and `high` bound a 95 % interval, NaN where there is none; `verdict` is "good", "not resolved" (the interval
     is too wide to say), "unknown" (not measured) or one of PROBLEMS."""
 
@@ -35,7 +35,7 @@ class Finding(NamedTuple):
 
     @property
     def is_problem(self) -> bool:
-        """Whether something should be done about it."""
+        """Whether the verdict is one of PROBLEMS."""
         return self.verdict in PROBLEMS
 
 
@@ -45,7 +45,7 @@ def student(values: Any, level: float = 0.95) -> tuple[float, float]:
     x = x[np.isfinite(x)]
     if x.size < 2:
         return (float(x[0]) if x.size else math.nan), math.nan
-    # Between two entries of the table the quantile of the fewer degrees: an interval is never too short.
+    # Between two entries of the table, the quantile of fewer degrees of freedom: an interval is never too short.
     place = int(np.searchsorted(_DEGREES, x.size - 1, side="right")) - 1
     return float(x.mean()), float(_QUANTILES[level][place] * x.std(ddof=1) / math.sqrt(x.size))
 
@@ -63,11 +63,11 @@ def judged(low: float, high: float, T: float, tolerance: float) -> str:
 
 def longer(value: float, wide: float, T: float, tolerance: float) -> str:
     """How much longer a run must be for its interval to fit into the tolerance."""
-    room = tolerance * T - abs(value - T)
-    times = min(wide / room, 1e9) ** 2 if room > 0.0 else math.inf
+    slack = tolerance * T - abs(value - T)
+    times = min(wide / slack, 1e9) ** 2 if slack > 0.0 else math.inf
     return f"run about {math.ceil(times)} times as long" if times <= 100.0 else "run much longer"
 
 
 def name_of(trace: Any, coordinate: int) -> str:
-    """What a coordinate is called."""
+    """The name of a coordinate."""
     return str(trace.names[coordinate])

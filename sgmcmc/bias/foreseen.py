@@ -22,16 +22,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.bias.finding import Finding
+from sgmcmc.bias.finding import BiasFinding
 from sgmcmc.bias.linear_law import Surroundings, off_by, remedy, shared_part
 from sgmcmc.bias.rows import SMALL, hessian, row_slopes
-from sgmcmc.integrators import Euler
+from sgmcmc.integrators import is_explicit
 from sgmcmc.integrators.preconditioning import in_units, slope_in_units
 from sgmcmc.kinetics import MonomialGamma, Overdamped
 from sgmcmc.minibatch import EpochShuffle, as_minibatch, variance_share
 from sgmcmc.potentials import rows_of
-from sgmcmc.schedules import Cyclical
-from sgmcmc.thermostats import FixedFriction, PerChain
+from sgmcmc.thermostats import has_variables, sharers
 
 __all__ = ["foreseen"]
 
@@ -53,20 +52,20 @@ class Noise(NamedTuple):
     added: float = 0.0  # the variance of noise added on purpose, in units of θ
 
 
-def foreseen(trace: Any) -> list[Finding]:
+def foreseen(trace: Any) -> list[BiasFinding]:
     """The problems of a run that follow from its settings; those that one warning explains are not named twice."""
-    again = trace.again
-    if again is None or trace.model is None or "theta" not in trace.final:
+    rerun = trace.rerun
+    if rerun is None or trace.model is None or "theta" not in trace.final:
         return []
-    sampler, h = again.sampler, _longest_step(trace, again)
+    sampler, h = rerun.sampler, _longest_step(trace, rerun)
     if isinstance(sampler.scale, str) or not h > 0.0:
         return []
     with np.errstate(all="ignore"):  # extreme units: a figure that overflows is one that is too large
-        return _found(trace, again, sampler, h)
+        return _found(trace, rerun, sampler, h)
 
 
-def _found(trace: Any, again: Any, sampler: Any, h: float) -> list[Finding]:
-    noise = _noise(trace, again, h)
+def _found(trace: Any, rerun: Any, sampler: Any, h: float) -> list[BiasFinding]:
+    noise = _noise(trace, rerun, h)
     if noise is None:
         return []
     steep = _steepest(trace, sampler)
@@ -79,9 +78,9 @@ def _found(trace: Any, again: Any, sampler: Any, h: float) -> list[Finding]:
     return [f for f in found if f is not None]
 
 
-def _longest_step(trace: Any, again: Any) -> float:
-    if again.step_size is not None:
-        return float(again.step_size)
+def _longest_step(trace: Any, rerun: Any) -> float:
+    if rerun.step_size is not None:
+        return float(rerun.step_size)
     weights = np.asarray(trace.weights, float)
     return float(weights.max(initial=0.0))
 
@@ -93,7 +92,7 @@ def _longest_remembered(sampler: Any, h: float, noise: Noise, steep: float) -> f
     sampling steps for that.
     """
     schedule = sampler.schedule
-    if not isinstance(schedule, Cyclical) or not steep > 0.0:
+    if not hasattr(schedule, "sampling_steps") or not steep > 0.0:
         return h
     friction, k = (
         max(sampler.sigma_p + 0.5 * h * noise.variance / sampler.temperature, 1e-300),
@@ -101,15 +100,15 @@ def _longest_remembered(sampler: Any, h: float, noise: Noise, steep: float) -> f
     )
     overdamped = isinstance(sampler.kinetics, Overdamped)
     time = 1.0 / (sampler.sigma_theta * steep) if overdamped else friction / steep + 2.0 / (friction * k)
-    return float(schedule.peak) if time > 0.25 * schedule.sampling_steps * 0.5 * h else h
+    return float(schedule.longest) if time > 0.25 * schedule.sampling_steps * 0.5 * h else h
 
 
 # ---- the noise ------------------------------------------------------------------------------------------------------------
 
 
-def _noise(trace: Any, again: Any, h: float) -> Noise | None:
+def _noise(trace: Any, rerun: Any, h: float) -> Noise | None:
     """None where the noise cannot be told: the gradient fails there."""
-    sampler, options = again.sampler, again.options
+    sampler, options = rerun.sampler, rerun.options
     n_rows, size = rows_of(trace.model), options["batch_size"]
     dim = trace.final["theta"].shape[-1]
     squares = (
@@ -139,10 +138,10 @@ def _noise(trace: Any, again: Any, h: float) -> Noise | None:
 # ---- what follows from it ---------------------------------------------------------------------------------------------------
 
 
-def _heating(sampler: Any, h: float, noise: Noise) -> Finding | None:
+def _heating(sampler: Any, h: float, noise: Noise) -> BiasFinding | None:
     """Samplers that do not absorb gradient noise."""
     T, overdamped = sampler.temperature, isinstance(sampler.kinetics, Overdamped)
-    fixed = isinstance(sampler.thermostat, FixedFriction)
+    fixed = not has_variables(sampler.thermostat)
     pulled = sampler.sigma_xi > 0.0 or sampler.resample_thermostat is not None
     if not fixed and (sampler.wants_variance or not pulled):
         return None
@@ -152,16 +151,16 @@ def _heating(sampler: Any, h: float, noise: Noise) -> Finding | None:
         return None
     if x < 0.0:
         said = f"noise_estimate={sampler.noise_estimate:g} takes off more than gradients bring, which cools by {-x:.1%}; lower it"
-        return Finding("foreseen cooling", x, math.nan, math.nan, "cold", said)
+        return BiasFinding("foreseen cooling", x, math.nan, math.nan, "cold", said)
     cure = "SGNHT(...)" if fixed else 'center="adaptive"'
     said = (
         f"gradient noise of variance {noise.variance:.3g} heats it by {x:.1%}, as nothing absorbs it; take {cure}, "
         f"{_smaller(h, noise, HEATING / x, HEATING / x)}"
     )
-    return Finding("foreseen heating", x, math.nan, math.nan, "hot", said)
+    return BiasFinding("foreseen heating", x, math.nan, math.nan, "hot", said)
 
 
-def _crosstalk(sampler: Any, h: float, noise: Noise, steep: float) -> Finding | None:
+def _crosstalk(sampler: Any, h: float, noise: Noise, steep: float) -> BiasFinding | None:
     """Gradient noise that enters θ by itself."""
     if sampler.sigma_theta == 0.0 or isinstance(sampler.kinetics, Overdamped):
         return None
@@ -175,12 +174,12 @@ def _crosstalk(sampler: Any, h: float, noise: Noise, steep: float) -> Finding | 
         f"sigma_theta={sampler.sigma_theta * 0.8 * least / c:.2g}, "
         f"{_smaller(h, noise, least / c, least / c)}{_in_natural_units(sampler, noise)}"
     )
-    return Finding("crosstalk of gradient noise", c, math.nan, math.nan, "biased", said)
+    return BiasFinding("crosstalk of gradient noise", c, math.nan, math.nan, "biased", said)
 
 
-def _kicks(sampler: Any, h: float, noise: Noise) -> Finding | None:
+def _kicks(sampler: Any, h: float, noise: Noise) -> BiasFinding | None:
     """A single step's noise that is not small beside the momenta."""
-    if isinstance(sampler.thermostat, FixedFriction):
+    if not has_variables(sampler.thermostat):
         return None
     x = h * h * noise.of_a_step * sampler.bend / sampler.temperature
     if x <= KICKS:
@@ -189,25 +188,25 @@ def _kicks(sampler: Any, h: float, noise: Noise) -> Finding | None:
         f"the gradient noise of one step is {math.sqrt(x):.2g} times as large as the momenta, too much for a thermostat; take "
         f"{_smaller(h, noise, math.sqrt(KICKS / x), KICKS / x)}"
     )
-    return Finding("noise of a step by momenta", x, math.nan, math.nan, "biased", said)
+    return BiasFinding("noise of a step by momenta", x, math.nan, math.nan, "biased", said)
 
 
-def _fast_thermostat(sampler: Any, h: float, dim: int) -> Finding | None:
+def _fast_thermostat(sampler: Any, h: float, dim: int) -> BiasFinding | None:
     """A thermostat that the step does not resolve."""
-    if isinstance(sampler.thermostat, FixedFriction):
+    if not has_variables(sampler.thermostat):
         return None
-    shared = dim if isinstance(sampler.thermostat, PerChain) else 1
+    shared = float(sharers(sampler.thermostat, dim))
     x = h * h * sampler.thermostat.gamma * sampler.temperature / shared
-    if x <= FAST * (1.0 + 1e-6) or isinstance(sampler.integrator, Euler):
+    if x <= FAST * (1.0 + 1e-6) or is_explicit(sampler.integrator):
         return None
     said = (
         f"its thermostat is fast for the step, h²γT = {x:.2g}, which makes variances up to {min(0.25 * x, 1.0):.1%} too small; "
         f"take gamma={FAST * sampler.thermostat.gamma / x:.2g} or step_size={h * math.sqrt(FAST / x):.2g}"
     )
-    return Finding("thermostat by step", x, math.nan, math.nan, "biased", said)
+    return BiasFinding("thermostat by step", x, math.nan, math.nan, "biased", said)
 
 
-def _stiff(sampler: Any, h: float, steep: float) -> Finding | None:
+def _stiff(sampler: Any, h: float, steep: float) -> BiasFinding | None:
     """A kinetics whose well at p = 0 the posterior's forces cross in one step."""
     if not isinstance(sampler.kinetics, MonomialGamma):
         return None
@@ -218,7 +217,7 @@ def _stiff(sampler: Any, h: float, steep: float) -> Finding | None:
         f"its step does not resolve the kinetics, h²U''K'' = {x:.2g}, so variances may be {0.25 * x:.1%} too large; take "
         f"step_size={0.8 * h * math.sqrt(STIFF / x):.2g} or a smaller softening"
     )
-    return Finding("stiffness of the kinetics", x, math.nan, math.nan, "biased", said)
+    return BiasFinding("stiffness of the kinetics", x, math.nan, math.nan, "biased", said)
 
 
 def _steepest(trace: Any, sampler: Any) -> float:
@@ -238,10 +237,10 @@ def _kind(options: Any) -> str:
     return options["minibatch"] if isinstance(options["minibatch"], str) else "blocks"
 
 
-def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> Finding | None:
+def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> BiasFinding | None:
     """Noise that coordinates share, which no friction of their own absorbs."""
     dim = trace.final["theta"].shape[-1]
-    if noise.slopes is None or dim > SMALL or noise.epoch or isinstance(sampler.thermostat, FixedFriction):
+    if noise.slopes is None or dim > SMALL or noise.epoch or not has_variables(sampler.thermostat):
         return None
     axes = slope_in_units(sampler.scale, np.eye(dim))
     parts = (noise.slopes, noise.slopes[::2], noise.slopes[1::2])
@@ -250,7 +249,7 @@ def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> Finding | None:
         return None
     theta = np.asarray(trace.final["theta"], float).mean(axis=0)
     try:
-        H = hessian(trace.model, theta, noise.batch, _kind(trace.again.options), sampler.scale)
+        H = hessian(trace.model, theta, noise.batch, _kind(trace.rerun.options), sampler.scale)
     except Exception:  # a user's gradient, at points of ours
         return None
     if H is None:
@@ -268,12 +267,12 @@ def _shared(trace: Any, sampler: Any, h: float, noise: Noise) -> Finding | None:
         f"{name} would be {abs(off):.0%} too {'large' if off > 0.0 else 'small'}; take {step}"
         f"batch_size={batch if batch < noise.rows else None}"
     )
-    return Finding("gradient noise that coordinates share", off, math.nan, math.nan, "biased", said)
+    return BiasFinding("gradient noise that coordinates share", off, math.nan, math.nan, "biased", said)
 
 
-def _reshuffled(sampler: Any, h: float, noise: Noise) -> Finding | None:
+def _reshuffled(sampler: Any, h: float, noise: Noise) -> BiasFinding | None:
     """Batches of an epoch whose noises add up to 0."""
-    if noise.epoch < 2 or isinstance(sampler.thermostat, FixedFriction):
+    if noise.epoch < 2 or not has_variables(sampler.thermostat):
         return None
     x = h * h * noise.of_a_step * noise.epoch * sampler.bend / (6.0 * sampler.temperature)
     if x <= RESHUFFLED:
@@ -282,7 +281,7 @@ def _reshuffled(sampler: Any, h: float, noise: Noise) -> Finding | None:
         f"momenta follow reshuffled batches to and fro through an epoch of {noise.epoch} steps; the thermostat takes this for "
         f'heat and cools θ by up to {min(x, 1.0):.0%}; take minibatch="replacement"'
     )
-    return Finding("cooling by reshuffled batches", x, math.nan, math.nan, "cold", said)
+    return BiasFinding("cooling by reshuffled batches", x, math.nan, math.nan, "cold", said)
 
 
 def _smaller(h: float, noise: Noise, step: float, batch: float) -> str:

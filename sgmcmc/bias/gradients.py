@@ -1,4 +1,4 @@
-"""Gradients of any model as the report wants them: over all rows, over one row, over a sample of rows."""
+"""Gradients of any model for the report: over all rows, over one row, over a sample of rows."""
 
 from __future__ import annotations
 

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks, diagnostics
-from sgmcmc.bias.again import Again
-from sgmcmc.bias.finding import Finding
+from sgmcmc.bias.finding import BiasFinding
 from sgmcmc.bias.quantiles import normal_quantile
-from sgmcmc.integrators import Euler
-from sgmcmc.kinetics import Overdamped
-from sgmcmc.thermostats import FixedFriction
+from sgmcmc.bias.rerun import Rerun
+from sgmcmc.integrators import order
+from sgmcmc.thermostats import has_variables
 
 __all__ = ["as_functions", "order_of", "step_halving"]
 
@@ -43,22 +42,20 @@ def as_functions(functions: Any) -> dict[str, Callable[[Any], Any]]:
     return dict(functions)
 
 
-def order_of(again: Again) -> int:
+def order_of(rerun: Rerun) -> int:
     """The power of h that the bias goes with."""
-    noisy = again.options["batch_size"] is not None or again.options["gradient_noise"] > 0.0
-    absorbs = not isinstance(again.sampler.kinetics, Overdamped) and not isinstance(
-        again.sampler.thermostat, FixedFriction
-    )
-    return 1 if isinstance(again.sampler.integrator, Euler) or (noisy and not absorbs) else 2
+    noisy = rerun.options["batch_size"] is not None or rerun.options["gradient_noise"] > 0.0
+    absorbs = has_variables(rerun.sampler.thermostat)
+    return 1 if order(rerun.sampler.integrator) == 1 or (noisy and not absorbs) else 2
 
 
-def step_halving(trace: Any, again: Again | None, functions: Functions, progress: bool = False) -> list[Finding]:
+def step_halving(trace: Any, rerun: Rerun | None, functions: Functions, progress: bool = False) -> list[BiasFinding]:
     """The bias of each function, or of the worst mean and the worst variance if none is given."""
-    if again is None or again.step_size is None or trace.moments is not None or trace.dim != again.model.dim:
+    if rerun is None or rerun.step_size is None or trace.moments is not None or trace.dim != rerun.model.dim:
         why = "The step cannot be halved: the trace does not know its sampler, or its step size changes, or θ was not kept."
-        return [Finding("bias by step halving", math.nan, math.nan, math.nan, "unknown", why)]
-    fine = again.halved(np.asarray(trace.final["theta"], np.float64), progress)
-    order = order_of(again)
+        return [BiasFinding("bias by step halving", math.nan, math.nan, math.nan, "unknown", why)]
+    fine = rerun.halved(np.asarray(trace.final["theta"], np.float64), progress)
+    order = order_of(rerun)
     if len(functions) > 0:
         return [_bias(name, _values(f, trace.draws), _values(f, fine.draws), order) for name, f in functions.items()]
     center = np.asarray(trace.draws, np.float64).mean(axis=(0, 1))
@@ -76,7 +73,7 @@ def _values(function: Callable[[Any], Any], draws: Any) -> Array:
     return found
 
 
-def _worst(what: str, trace: Any, coarse: Array, fine: Array, order: int) -> Finding:
+def _worst(what: str, trace: Any, coarse: Array, fine: Array, order: int) -> BiasFinding:
     """The parameter with the gravest verdict, and of those the largest bias in units of its interval.
 
     The intervals are for all d parameters together, of level 1 − 0.05/d each.
@@ -88,19 +85,19 @@ def _worst(what: str, trace: Any, coarse: Array, fine: Array, order: int) -> Fin
     return max(among, key=lambda f: abs(f.value) / max(f.high - f.low, 1e-300))
 
 
-def _bias(name: str, coarse: Array, fine: Array, order: int, of: int = 1) -> Finding:
+def _bias(name: str, coarse: Array, fine: Array, order: int, of: int = 1) -> BiasFinding:
     share = 1.0 - 0.5**order
     value = float(coarse.mean() - fine.mean()) / share
     wide = normal_quantile(1.0 - 0.05 / of) * math.hypot(diagnostics.mcse(coarse), diagnostics.mcse(fine)) / share
     spread, label = float(fine.std()), f"bias of {name}"
     if not math.isfinite(wide):
-        return Finding(label, value, math.nan, math.nan, "unknown", "Too few draws, or draws that do not move.")
+        return BiasFinding(label, value, math.nan, math.nan, "unknown", "Too few draws, or draws that do not move.")
     low, high = value - wide, value + wide
     if abs(value) - wide > TOLERANCE * spread:
         part = "half" if order == 1 else "a quarter"
         said = f"The step is too long for it: take a smaller one; half the step has {part} of this bias."
-        return Finding(label, value, low, high, "biased", said)
+        return BiasFinding(label, value, low, high, "biased", said)
     if abs(value) + wide > TOLERANCE * spread:
         said = f"No bias above {(abs(value) + wide) / spread:.2g} sd is seen; more draws would see a smaller one."
-        return Finding(label, value, low, high, "not resolved", said)
-    return Finding(label, value, low, high, "good", "Less than a twentieth of its standard deviation.")
+        return BiasFinding(label, value, low, high, "not resolved", said)
+    return BiasFinding(label, value, low, high, "good", "Less than a twentieth of its standard deviation.")

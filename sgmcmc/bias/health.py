@@ -1,11 +1,9 @@
-"""Health: what `sample` says by itself when a run is hot, cold, unstable, not mixed, or running away.
+"""Warnings of `sample`: a run that is hot, cold, unstable, not mixed, or running away.
 
-A run whose θ runs away, or that lost chains, is named whatever its length, and so is a bias that follows from its settings
-(`foreseen`). The rest costs next to nothing: only what the run has
-measured anyway is looked at, and some of its draws. Of a healthy run it says nothing. A temperature counts as wrong when all of
-its 99.9 % interval, by the scatter between chains, is more than 10 % off, that of a single coordinate when all of an interval
-that is for all coordinates together is more than 20 % off; chains count as not mixed when split R̂ of one of the parameters
-looked at is above 1.1.
+Runaway, lost chains, and bias that follows from the settings (`foreseen`) are reported for any length of run. The rest uses
+only the measurements of the run and some of its draws, and costs little. A temperature is wrong if all of its 99.9 % interval, by
+the scatter between chains, is more than 10 % off; that of a coordinate, if all of its interval (for all coordinates together) is
+more than 20 % off. Chains are not mixed if split R̂ of one of the parameters examined is above 1.1.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.bias.coordinates import worst_coordinate
-from sgmcmc.bias.finding import Finding, name_of, student
+from sgmcmc.bias.finding import BiasFinding, name_of, student
 from sgmcmc.bias.foreseen import foreseen
 from sgmcmc.bias.runaway import runaway
 from sgmcmc.checks import RunWarning
@@ -27,7 +25,7 @@ __all__ = ["problems", "split_r_hat", "warn_of"]
 
 Array = NDArray[np.float64]
 
-LEAST_DRAWS = 200  # per chain; of a shorter run nothing is said
+LEAST_DRAWS = 200  # per chain; shorter runs are not judged
 TOLERANCE = 0.1  # of the temperature
 LEVEL = 0.999  # of the interval of the worst coordinate, all coordinates together
 UNSTABLE = 2.0  # times the temperature: no step size that resolves the forces makes p so hot
@@ -38,17 +36,17 @@ _MOST_MAPPED = 1 << 28  # bytes of a file of draws that are still looked through
 
 
 def warn_of(trace: Any) -> None:
-    """A RunWarning for each problem, as if it came from the caller of `sample`."""
+    """A RunWarning for each problem, attributed to the caller of `sample`."""
     for found in problems(trace):
         warnings.warn(f"this run is {found.verdict}: {found.advice}", RunWarning, stacklevel=3)
 
 
-def problems(trace: Any) -> list[Finding]:
-    """What is wrong with a run, as far as can be seen for free."""
+def problems(trace: Any) -> list[BiasFinding]:
+    """The problems of a run that are seen without further gradients or runs."""
     if trace.info.get("interrupted", False):
         return []
     found, lost = [diverged(trace)], runaway(trace)
-    if lost is not None:  # all the rest would follow from it
+    if lost is not None:  # all other problems follow from it
         return [f for f in (*found, lost) if f is not None]
     found += foreseen(trace)
     if _draws_of(trace) >= LEAST_DRAWS:
@@ -69,8 +67,8 @@ def problems(trace: Any) -> list[Finding]:
 
 
 def other_units(trace: Any) -> str:
-    """What to do if the defaults, which are for standard deviations about 1, met a posterior with others; else nothing."""
-    sampler = getattr(trace.again, "sampler", None)
+    """Advice on the scale if the posterior has standard deviations far from 1, for which the defaults are; else ''."""
+    sampler = getattr(trace.rerun, "sampler", None)
     if sampler is None or isinstance(sampler.scale, np.ndarray | str) or sampler.scale != 1.0:
         return ""
     spread = _spread(trace) if _draws_of(trace) >= LEAST_DRAWS else math.nan
@@ -82,16 +80,16 @@ def other_units(trace: Any) -> str:
 
 
 def _spread(trace: Any) -> float:
-    """The median of the standard deviations of some coordinates of θ; NaN where it is not θ that was kept."""
+    """The median of the standard deviations of some coordinates of θ; NaN if something else was kept."""
     if trace.moments is not None or trace.draws.shape[-1] != trace.final["theta"].shape[-1]:
         return math.nan
-    x, _ = _looked_at(trace.draws)
+    x, _ = _some_draws(trace.draws)
     with np.errstate(all="ignore"):
         return float(np.median(x.std(axis=(0, 1)))) if x.size else math.nan
 
 
-def _looked_at(draws: Any) -> tuple[Array, NDArray[np.intp]]:
-    """Some of the draws, and which parameters they are of; nothing of a file that would take long to look through."""
+def _some_draws(draws: Any) -> tuple[Array, NDArray[np.intp]]:
+    """Some of the draws, and the indices of their parameters; none from a large file."""
     if draws.nbytes > _MOST_MAPPED and isinstance(draws.base if draws.base is not None else draws, np.memmap):
         return np.empty((0, 0, 0)), np.empty(0, np.intp)
     some = [_some(n, _MOST[what]) for n, what in zip(draws.shape, _MOST, strict=True)]
@@ -102,8 +100,8 @@ def _draws_of(trace: Any) -> int:
     return int(trace.n_draws if trace.moments is None else min(trace.moments.n, default=0))
 
 
-def diverged(trace: Any) -> Finding | None:
-    """Chains that were dropped because they left the finite numbers."""
+def diverged(trace: Any) -> BiasFinding | None:
+    """Chains that were dropped because they diverged."""
     lost = len(trace.info.get("diverged", {}))
     if lost == 0:
         return None
@@ -111,10 +109,10 @@ def diverged(trace: Any) -> Finding | None:
         f"{lost} of {lost + trace.chains} chains diverged and were dropped, which also biases those that are left; "
         "take a smaller step, or start nearer to the mode (init=)"
     )
-    return Finding("diverged chains", float(lost), math.nan, math.nan, "unstable", said)
+    return BiasFinding("diverged chains", float(lost), math.nan, math.nan, "unstable", said)
 
 
-def boiling(trace: Any) -> Finding | None:
+def boiling(trace: Any) -> BiasFinding | None:
     """A kinetic temperature far above the target's: the step does not resolve the forces."""
     T = float(trace.info.get("temperature", 1.0))
     value, low, high = _interval(trace.kinetic_temperature)
@@ -122,10 +120,10 @@ def boiling(trace: Any) -> Finding | None:
         return None
     is_so = "overflows" if value == math.inf else f"is {value:.3g}"
     said = f"its kinetic temperature {is_so} for a target of {T:g}; take a step a quarter as long, or warm up longer"
-    return Finding("kinetic temperature", value, low, high, "unstable", said)
+    return BiasFinding("kinetic temperature", value, low, high, "unstable", said)
 
 
-def temperature(trace: Any) -> Finding | None:
+def temperature(trace: Any) -> BiasFinding | None:
     """The configurational temperature, if all of its interval is away from the target's."""
     T = float(trace.info.get("temperature", 1.0))
     value, low, high = _interval(trace.configurational_temperature)
@@ -138,10 +136,10 @@ def temperature(trace: Any) -> Finding | None:
         cure = f"no chain at rest has a negative one: {cure}" if value <= 0.0 else cure
     is_so = "overflows" if value == math.inf else f"is {value:.3g} ({low:.3g} to {high:.3g})"
     said = f"its configurational temperature {is_so} for a target of {T:g}; {cure}"
-    return Finding("configurational temperature", value, low, high, "hot" if hot else "cold", said)
+    return BiasFinding("configurational temperature", value, low, high, "hot" if hot else "cold", said)
 
 
-def coordinate(trace: Any) -> Finding | None:
+def coordinate(trace: Any) -> BiasFinding | None:
     """The worst coordinate, if all of its interval is away from the target's temperature."""
     return worst_coordinate(trace, 1.0 - LEVEL)
 
@@ -160,10 +158,10 @@ def _interval(temperatures: Array) -> tuple[float, float, float]:
     return math.exp(center), math.exp(center - wide), math.exp(min(center + wide, 700.0))
 
 
-def mixing(trace: Any) -> Finding | None:
-    """The largest split R̂ of the parameters that are looked at, and of how far they are from their means.
+def mixing(trace: Any) -> BiasFinding | None:
+    """The largest split R̂ of some parameters, and of their distances from their means.
 
-    With little friction chains swing about the same mean, each with an energy of its own: only the distances show it.
+    With little friction chains oscillate about the same mean, each with its own energy, which only the distances show.
     """
     values, chosen = _r_hats(trace)
     if values.size == 0:
@@ -177,14 +175,14 @@ def mixing(trace: Any) -> Finding | None:
         f"R̂ of {name} is {values[far, worst]:.3g}, its chains or their halves disagree; run longer with larger thin=, warm up "
         "longer, or give the posterior's spread as the scale"
     )
-    return Finding("R̂, largest", float(values[far, worst]), math.nan, math.nan, "not mixed", said)
+    return BiasFinding("R̂, largest", float(values[far, worst]), math.nan, math.nan, "not mixed", said)
 
 
 def _r_hats(trace: Any) -> tuple[Array, NDArray[np.intp]]:
-    """R̂ of some parameters and, in a second row, of their distances from their means; and which parameters they are."""
+    """R̂ of some parameters and, in a second row, of their distances from their means; and their indices."""
     if trace.moments is not None:
         return _r_hat_of_moments(trace.moments)
-    x, chosen = _looked_at(trace.draws)
+    x, chosen = _some_draws(trace.draws)
     if x.size == 0:
         return np.empty((1, 0)), chosen
     with np.errstate(all="ignore"):

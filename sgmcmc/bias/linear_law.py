@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.thermostats import PerChain
+from sgmcmc.thermostats import sharers
 
 __all__ = ["Surroundings", "off_by", "remedy", "shared_part", "variance_ratios"]
 
@@ -43,7 +43,7 @@ def variance_ratios(sampler: Any, h: float, met: Surroundings) -> Array:
 
     H, d, T, k, sigma_theta = met.hessian, len(met.hessian), sampler.temperature, sampler.bend, sampler.sigma_theta
     brought = 0.5 * h * met.noise  # hC/2
-    own = np.diag(brought) if not isinstance(sampler.thermostat, PerChain) else np.full(d, np.trace(brought) / d)
+    own = np.diag(brought) if sharers(sampler.thermostat, d) == 1 else np.full(d, np.trace(brought) / d)
     c = np.minimum(sigma_theta * own / T, 0.9) if sampler.wants_variance else np.zeros(d)
     D = np.block(
         [
@@ -60,7 +60,7 @@ def variance_ratios(sampler: Any, h: float, met: Surroundings) -> Array:
     xi = sampler.sigma_p + own / T
     for _ in range(0 if pulled and sampler.wants_variance else ITERATIONS):
         hot = np.diag(covariance(xi))[d:] * k / T
-        hot = hot if not isinstance(sampler.thermostat, PerChain) else np.full(d, hot.mean())
+        hot = hot if sharers(sampler.thermostat, d) == 1 else np.full(d, hot.mean())
         if np.abs(hot - 1.0).max() < SETTLED:
             break
         xi = xi * np.clip(hot, 0.3, 3.0) ** 0.7
@@ -76,7 +76,7 @@ def shared_part(sampler: Any, h: float, halves: Sequence[Array]) -> float:
 
     def of(noise: Array) -> Array:
         brought = 0.5 * h * noise / sampler.temperature
-        own = np.diag(brought) if not isinstance(sampler.thermostat, PerChain) else np.trace(brought) / len(brought)
+        own = np.diag(brought) if sharers(sampler.thermostat, len(brought)) == 1 else np.trace(brought) / len(brought)
         root = np.sqrt(sampler.sigma_p + own) * np.ones(len(brought))
         return np.asarray((brought - np.diag(own * np.ones(len(brought)))) / np.outer(root, root))
 

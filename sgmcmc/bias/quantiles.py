@@ -1,4 +1,4 @@
-"""Quantiles of Student's law for any level, so that a run needs no scipy to look at itself."""
+"""Quantiles of Student's law for any level, so that a run does not import scipy."""
 
 from __future__ import annotations
 

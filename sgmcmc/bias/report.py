@@ -1,4 +1,4 @@
-"""The report: all findings about a run, as text, as a table and as a page in a notebook."""
+"""The report: all findings about a run, as text, table and HTML."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sgmcmc import checks
 from sgmcmc.bias.coordinates import worst_coordinate
-from sgmcmc.bias.finding import Finding
+from sgmcmc.bias.finding import BiasFinding
 from sgmcmc.bias.foreseen import foreseen
 from sgmcmc.bias.halving import as_functions, step_halving
 from sgmcmc.bias.health import diverged
@@ -28,7 +28,7 @@ __all__ = ["BiasReport", "bias_report"]
 def bias_report(
     trace: Any, functions: Any = None, halving: bool | None = None, model: Any = None, progress: bool = False
 ) -> BiasReport:
-    """What `Trace.bias_report` gives."""
+    """The report of `Trace.bias_report`."""
     if halving is not None and not isinstance(halving, bool):
         raise TypeError(
             f"halving={checks.show(halving)} is neither True, False nor None; True runs it again with half the step"
@@ -47,16 +47,16 @@ def bias_report(
         kinetic(trace),
     ]
     found = [f for f in seen if f is not None]
-    found += gradient_noise(trace, known, trace.again)
-    found += [stability(trace, known, trace.again)]
+    found += gradient_noise(trace, known, trace.rerun)
+    found += [stability(trace, known, trace.rerun)]
     found += foreseen(trace)
     found += mixing(trace)
     if halving or (halving is None and len(wanted) > 0):
-        found += step_halving(trace, trace.again, wanted, progress)
+        found += step_halving(trace, trace.rerun, wanted, progress)
     return BiasReport(found, _about(trace))
 
 
-_NO_DRAWS = Finding(
+_NO_DRAWS = BiasFinding(
     "draws",
     0.0,
     math.nan,
@@ -75,18 +75,18 @@ class BiasReport:
 
     Attributes
     ----------
-    findings : list of Finding
-        One for each quantity, with value, interval, verdict and a sentence on what to do.
-    problems : list of Finding
-        Those among them that want something done.
+    findings : list of BiasFinding
+        One for each quantity, with value, interval, verdict and advice.
+    problems : list of BiasFinding
+        Those whose verdict is a problem.
     """
 
-    def __init__(self, findings: list[Finding], about: str) -> None:
+    def __init__(self, findings: list[BiasFinding], about: str) -> None:
         self.findings, self.about = findings, about
 
     @property
-    def problems(self) -> list[Finding]:
-        """The findings that want something done; empty for a run that is as right as can be seen."""
+    def problems(self) -> list[BiasFinding]:
+        """The findings whose verdict is a problem; empty if none was seen."""
         return [f for f in self.findings if f.is_problem]
 
     @property
@@ -94,9 +94,9 @@ class BiasReport:
         """A row for each quantity: value, low, high (95 %), verdict, advice."""
         import pandas as pd
 
-        return pd.DataFrame(self.findings, columns=list(Finding._fields)).set_index("quantity")
+        return pd.DataFrame(self.findings, columns=list(BiasFinding._fields)).set_index("quantity")
 
-    def __getitem__(self, quantity: str) -> Finding:
+    def __getitem__(self, quantity: str) -> BiasFinding:
         """The finding whose name is, or begins with, this."""
         for found in self.findings:
             if found.quantity.startswith(quantity):
@@ -129,7 +129,7 @@ class BiasReport:
         return f"<p>{html.escape(self.about)}: <b>{html.escape(self._verdict())}</b></p><table>{head}{rows}</table>"
 
 
-def _numbers(found: Finding) -> str:
+def _numbers(found: BiasFinding) -> str:
     if math.isnan(found.low):
         return "–" if math.isnan(found.value) else f"{found.value:.3g}"
     return f"{found.value:.3g} ({found.low:.3g} to {found.high:.3g})"

@@ -1,7 +1,7 @@
-"""What a few rows tell of the gradient noise and of the Hessian at a point, in plain Python.
+"""Gradient noise and Hessian at a point, from a few rows, in plain Python.
 
-To compile a gradient for this would take longer than many runs. A gradient in Python is asked for batches of the size that the
-run had, as one in JAX is compiled again for every other, and for a second at most.
+Compiling a gradient for this would take longer than many runs. A gradient in Python gets batches of the size of the run, as JAX
+compiles for each size, and at most a second.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Runaway: θ that goes off for ever, because the gradient has the wrong sign or the posterior is improper.
+"""Runaway: θ that diverges slowly, because the gradient has the wrong sign or the posterior is improper.
 
-E[(θ − c)·∇U] = dT > 0 holds for any chain at rest, so a negative mean is suspicious. A chain on its way to a far mode has one
-too. The model tells them apart: on a straight line downhill the potential of a proper posterior ends up rising.
+E[(θ − c)·∇U] = dT > 0 holds for any stationary chain, so a negative mean is suspicious. A chain that moves to a far mode has one
+too. The model tells them apart: along a straight line downhill, the potential of a proper posterior rises in the end.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.bias.finding import Finding
+from sgmcmc.bias.finding import BiasFinding
 from sgmcmc.bias.gradients import gradient_at, some_rows
 
 __all__ = ["falls_for_ever", "runaway"]
@@ -26,10 +26,10 @@ DISTANCES = (1e1, 1e3, 1e6, 1e9)  # in units of |θ|, 1 at least
 MOST_ROWS = 20_000
 
 
-def runaway(trace: Any) -> Finding | None:
-    """A finding if half of the chains look as if they ran away, and the model says that nothing holds the furthest."""
+def runaway(trace: Any) -> BiasFinding | None:
+    """A finding if half of the chains are suspect, and the potential falls without end from the furthest."""
     theta = np.asarray(trace.final.get("theta", np.empty((0, 0))), np.float64)
-    model = trace.model if trace.model is not None else getattr(trace.again, "model", None)
+    model = trace.model if trace.model is not None else getattr(trace.rerun, "model", None)
     if theta.size == 0 or model is None or len(theta) != trace.chains:
         return None
     reach = np.abs(theta).max(axis=1)
@@ -44,7 +44,7 @@ def runaway(trace: Any) -> Finding | None:
         f"theta runs away from its start (|theta| up to {reach[furthest]:.1e}) and U keeps falling on its way; the gradient "
         "may have the wrong sign (give the gradient of -log p, not of log p), or the posterior may be improper"
     )
-    return Finding("largest |theta|", float(reach[furthest]), math.nan, math.nan, "running away", said)
+    return BiasFinding("largest |theta|", float(reach[furthest]), math.nan, math.nan, "running away", said)
 
 
 def falls_for_ever(model: Any, theta: Array) -> bool:
@@ -53,7 +53,7 @@ def falls_for_ever(model: Any, theta: Array) -> bool:
         warnings.simplefilter("ignore")
         try:
             return _falls(model, np.asarray(theta, np.float64))
-        except Exception:  # a gradient of the user's that cannot be found there says nothing
+        except Exception:  # a user's gradient that fails there tells nothing
             return False
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.bias.again import Again
-from sgmcmc.bias.finding import Finding
+from sgmcmc.bias.finding import BiasFinding
 from sgmcmc.bias.gradients import gradient_at, some_rows
-from sgmcmc.integrators import Euler
+from sgmcmc.bias.rerun import Rerun
+from sgmcmc.integrators import is_explicit
 from sgmcmc.integrators.preconditioning import from_units, slope_in_units
 from sgmcmc.kinetics import Overdamped, curvature
 
@@ -27,24 +27,24 @@ ITERATIONS, MOST_ROWS, POINTS = 25, 20_000, 3
 NARROW = 1.25
 
 
-def stability(trace: Any, model: Any, again: Again | None) -> Finding:
-    """The margin at the stiffest of a few draws; below 1.25 there is next to none."""
+def stability(trace: Any, model: Any, rerun: Rerun | None) -> BiasFinding:
+    """The margin at the stiffest of a few draws; a problem below 1.25."""
     name = "stability margin of the step"
-    if model is None or again is None or again.step_size is None or trace.moments is not None:
+    if model is None or rerun is None or rerun.step_size is None or trace.moments is not None:
         why = "The trace does not know its sampler and model, or its step size changes; make it by sample with a constant one."
-        return Finding(name, math.nan, math.nan, math.nan, "unknown", why)
+        return BiasFinding(name, math.nan, math.nan, math.nan, "unknown", why)
     flat = trace.draws.reshape(-1, trace.dim)
     points = [np.asarray(flat[i], np.float64) for i in np.linspace(0, len(flat) - 1, POINTS).astype(int)]
-    rows, scale = some_rows(model, MOST_ROWS), again.sampler.scale
+    rows, scale = some_rows(model, MOST_ROWS), rerun.sampler.scale
     steepest = max(largest_curvature(lambda x: gradient_at(model, x, rows), point, scale) for point in points)
     if not steepest > 0.0:
-        return Finding(name, math.inf, math.nan, math.nan, "good", "No direction pulls back: any step is stable.")
-    margin = longest_step(again.sampler, steepest) / again.step_size
+        return BiasFinding(name, math.inf, math.nan, math.nan, "good", "No direction pulls back: any step is stable.")
+    margin = longest_step(rerun.sampler, steepest) / rerun.step_size
     if margin < NARROW:
-        better = 0.5 * margin * again.step_size
+        better = 0.5 * margin * rerun.step_size
         said = f"The step is at the edge of stability: take {better:.2g}, or give scale= the posterior's spread."
-        return Finding(name, margin, math.nan, math.nan, "unstable", said)
-    return Finding(name, margin, math.nan, math.nan, "good", "The step resolves the stiffest direction.")
+        return BiasFinding(name, margin, math.nan, math.nan, "unstable", said)
+    return BiasFinding(name, margin, math.nan, math.nan, "good", "The step resolves the stiffest direction.")
 
 
 def largest_curvature(gradient: Any, theta: Array, scale: Any) -> float:
@@ -69,4 +69,4 @@ def longest_step(sampler: Any, steepest: float) -> float:
     with np.errstate(all="ignore"):
         bend = np.nanmax([float(curvature(sampler.kinetics, p)) for p in np.geomspace(1e-6, 100.0, 200)])
     splitting = 2.0 / math.sqrt(steepest * float(bend))
-    return min(splitting, float(sampler.sigma_p) / steepest) if isinstance(sampler.integrator, Euler) else splitting
+    return min(splitting, float(sampler.sigma_p) / steepest) if is_explicit(sampler.integrator) else splitting

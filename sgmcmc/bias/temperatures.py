@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sgmcmc import diagnostics
 from sgmcmc.bias.coordinates import mean_interval
-from sgmcmc.bias.finding import Finding, judged, longer, student
+from sgmcmc.bias.finding import BiasFinding, judged, longer, student
 from sgmcmc.bias.gradients import gradient_at
 from sgmcmc.potentials import rows_of
 
@@ -21,12 +21,12 @@ KINETIC_TOLERANCE = 0.25  # BAOAB has h²ω²/4 of it with the law of θ still r
 _MOST_DRAWS, _MOST_ROWS, _FEWEST = 4000, 20_000_000, 100
 
 
-def kinetic(trace: Any) -> Finding:
+def kinetic(trace: Any) -> BiasFinding:
     """The kinetic temperature by the scatter between chains."""
     T = float(trace.info.get("temperature", 1.0))
     value, wide = student(trace.kinetic_temperature)
     if math.isnan(value):
-        return Finding(
+        return BiasFinding(
             "kinetic temperature", value, math.nan, math.nan, "unknown", "There is no momentum in this sampler."
         )
     verdict = judged(value - wide, value + wide, T, KINETIC_TOLERANCE)
@@ -37,10 +37,10 @@ def kinetic(trace: Any) -> Finding:
         "hot": "The momenta are too hot: take a smaller step, or warm up longer.",
         "cold": "The momenta are too cold: the step is long for the stiffest direction, so take a smaller one.",
     }[verdict]
-    return Finding("kinetic temperature", value, value - wide, value + wide, verdict, advice)
+    return BiasFinding("kinetic temperature", value, value - wide, value + wide, verdict, advice)
 
 
-def configurational(trace: Any, model: Any) -> Finding:
+def configurational(trace: Any, model: Any) -> BiasFinding:
     """The configurational temperature: at the draws, by all rows, if that can be afforded, else as the run measured it."""
     T = float(trace.info.get("temperature", 1.0))
     value, low, high = _measured(trace, model)
@@ -53,7 +53,7 @@ def configurational(trace: Any, model: Any) -> Finding:
         "sampler with a thermostat.",
         "cold": _cold(value, T),
     }[verdict]
-    return Finding("configurational temperature", value, low, high, verdict, advice)
+    return BiasFinding("configurational temperature", value, low, high, verdict, advice)
 
 
 def _cold(value: float, T: float) -> str:

@@ -49,9 +49,9 @@ def declare(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from sgmcmc.bench.claims import verdicts
-    from sgmcmc.bench.results import FILE, run_bench
-    from sgmcmc.bench.runner import kept_entries, kept_in
+    from sgmcmc.evidence.benchmarks.claims import verdicts
+    from sgmcmc.evidence.benchmarks.results import FILE, run_bench
+    from sgmcmc.evidence.benchmarks.runner import kept_entries, kept_in
 
     out = arguments.out
     page = arguments.page if arguments.page is not None else out / "benchmarks.md"

@@ -37,7 +37,8 @@ def _run(arguments: argparse.Namespace) -> None:
     import numba
     from tqdm.auto import tqdm
 
-    from sgmcmc.compiler import ahead, backend
+    from sgmcmc.compiler import backend
+    from sgmcmc.run import ahead_of_time as ahead
 
     chosen = ahead.cases(_presets(arguments.what))
     if numba.config.DISABLE_JIT:
@@ -52,7 +53,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _presets(names: list[str]) -> tuple[str, ...]:
-    from sgmcmc.compiler.ahead import PRESETS
+    from sgmcmc.run.ahead_of_time import PRESETS
 
     known = {name.lower(): name for name in PRESETS} | {"sgmgt": "SGMGTD", "sgmgt-d": "SGMGTD"}
     unknown = [name for name in names if name.lower() not in known]

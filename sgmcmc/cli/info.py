@@ -49,7 +49,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "numba by", _numba_by()
     yield "kernel cache", _cache()
     yield "ready kernels", _ready()
-    from sgmcmc.engines.cuda_state import find_state
+    from sgmcmc.gpu.availability import find_state
 
     yield "cuda", str(find_state())
 

@@ -93,10 +93,10 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from sgmcmc.experiments.page import write_page
+    from sgmcmc.evidence.experiments.page import write_page
 
     options = _options(arguments)
-    module = importlib.import_module(f"sgmcmc.experiments.{arguments.experiment}")
+    module = importlib.import_module(f"sgmcmc.evidence.experiments.{arguments.experiment}")
     arguments.out.mkdir(parents=True, exist_ok=True)
     if not arguments.quiet:
         to_stderr(str(module.__doc__).strip().splitlines()[0])

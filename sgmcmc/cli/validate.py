@@ -25,7 +25,7 @@ exit codes: 0 every check passed, 1 some check failed or could not be run, 2 wro
 
 def declare(parser: argparse.ArgumentParser) -> Run:
     teach(parser, _LESSON)
-    from sgmcmc.testing.topics import TOPICS
+    from sgmcmc.evidence.validation.topics import TOPICS
 
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="two minutes on two cores (the default)")
@@ -54,8 +54,8 @@ def declare(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from sgmcmc.testing.document import write_documents
-    from sgmcmc.testing.suite import require_peers, run_peers, run_suite
+    from sgmcmc.evidence.validation.document import write_documents
+    from sgmcmc.evidence.validation.suite import require_peers, run_peers, run_suite
 
     profile, out = "full" if arguments.full else "quick", arguments.out
     if arguments.peers:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sgmcmc.checks import DivergenceError
 from sgmcmc.comparison.budget import Budget
-from sgmcmc.engines.plan import make_plan
+from sgmcmc.run.plan import make_plan
 from sgmcmc.run.sample import sample
 from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace

@@ -7,7 +7,6 @@ kernels          `kernel`: a compiled function that is kept on disk
 fingerprints     the content of what is compiled in
 store            the files that compiled code is kept in
 field_docs       docstrings of a part's fields
-ahead            kernels compiled before they are needed
 numba_bridge     all that touches Numba's insides
 plain            the same without it
 """

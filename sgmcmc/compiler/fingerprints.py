@@ -24,11 +24,11 @@ from numba.extending import is_jitted
 
 from sgmcmc.compiler.open_functions import OpenFunction, open_functions
 
-__all__ = ["fingerprint", "implementations_fingerprint", "key_of", "package_fingerprint"]
+__all__ = ["fingerprint", "has_foreign_implementations", "implementations_fingerprint", "key_of", "package_fingerprint"]
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PACKAGE = os.path.basename(ROOT)
-COMPILE_NOTHING = ("adapters", "bench", "cli", "comparison", "experiments", "plots")  # folders; a test looks
+COMPILE_NOTHING = ("adapters", "cli", "comparison", "evidence", "plots")  # folders; a test looks
 
 # Of numba.config.
 SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML")
@@ -126,6 +126,11 @@ def implementations_fingerprint(cls: type, foreign: list[_Form] | None = None) -
     return digest.digest()
 
 
+def has_foreign_implementations(cls: type) -> bool:
+    """Whether a class means something to an open function that is not said in this package."""
+    return any(cls in key for _name, _kind, key, _implementation in _foreign())
+
+
 def _foreign() -> Iterator[_Form]:
     """All that is implemented outside of this package: function, kind, types and implementation."""
     for function in open_functions():
@@ -147,10 +152,14 @@ def _top(function: Any) -> str:
 
 
 def _in_package(function: Any) -> bool:
-    return _top(function) == _PACKAGE
+    """Whether a function is in the sources of the package fingerprint."""
+    top, _, inside = str(getattr(function, "__module__", "")).partition(".")
+    return top == _PACKAGE and inside.split(".")[0] not in COMPILE_NOTHING
 
 
-_VERSIONED = {_PACKAGE, "numpy", "numba", "math"}  # their content is in the package fingerprint
+def _is_versioned(function: Any) -> bool:
+    """Whether the content of a function is in the package fingerprint, by its source or by a version."""
+    return _in_package(function) or _top(function) in ("numpy", "numba", "math")
 
 
 def fingerprint(value: Any) -> bytes:
@@ -166,7 +175,7 @@ def _absorb(value: Any, digest: Any, seen: set[int]) -> None:
         value = value.py_func
     if isinstance(value, pytypes.FunctionType):
         digest.update(f"{value.__module__}.{value.__qualname__}".encode())
-        if id(value) not in seen and _top(value) not in _VERSIONED:
+        if id(value) not in seen and not _is_versioned(value):
             seen.add(id(value))
             _absorb_function(value, digest, seen)
     elif isinstance(value, pytypes.CodeType):

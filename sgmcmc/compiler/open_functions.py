@@ -112,11 +112,14 @@ class OpenFunction:
             self._chosen[classes] = found
         return found(*args)
 
+    def has(self, *parts: Any) -> bool:
+        """Whether there is an implementation for parts of these types."""
+        return self.key_for(tuple(map(type, parts))) is not None
+
     def require(self, *parts: Any) -> None:
         """TypeError, in one sentence, if there is no implementation for parts of these types."""
-        classes = tuple(map(type, parts))
-        if self.key_for(classes) is None:
-            raise TypeError(self.missing(classes))
+        if not self.has(*parts):
+            raise TypeError(self.missing(tuple(map(type, parts))))
 
     def missing(self, classes: tuple[type, ...]) -> str:
         """That there is no implementation for these classes, and what to do."""

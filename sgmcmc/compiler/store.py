@@ -26,7 +26,9 @@ import numba
 __all__ = ["INSTALLED", "Store", "folder", "own_folder", "prune", "remove", "state_of"]
 
 _log = logging.getLogger("sgmcmc")
-INSTALLED = Path(__file__).parents[1] / "compiled"  # made by ahead.py; not there in a working copy or a pure wheel
+INSTALLED = (
+    Path(__file__).parents[1] / "compiled"
+)  # made by run/ahead_of_time.py; not there in a working copy or a pure wheel
 MAGIC, DIGEST = b"sgmcmc kernel 1\n", 32
 DAYS, BYTES = 60, 1 << 30  # what was not used for so long goes, and the oldest beyond that size
 _told: set[str] = set()

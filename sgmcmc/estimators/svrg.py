@@ -89,7 +89,7 @@ def sample_svrg(
     bar.close()
     whole = joined(parts)
     info = whole.info | {"estimator": "SVRG", "model": repr(model)}
-    return replace(whole, info=info, parameters=whole.layout, model=model, again=None)
+    return replace(whole, info=info, parameters=whole.layout, model=model, rerun=None)
 
 
 def _centred(model: Any, trace: Trace) -> Any:

@@ -1,13 +1,14 @@
-"""Flows, the letters of the splittings: exact over a block of coordinates. Every integrator is a word of them.
+"""Flows, the letters of the splittings: exact over a block of coordinates. Every splitting is a word of them.
 
-    G  gradient kick          dp = −∇U dt                      kick
-    N  momentum noise         dp = √(2 D) dW                   (fused with the kick, or in O)
-    B  friction flow          dp = −f K'(p) dt                 rub
-    R  resampling             p from exp(−K/T)                 resampling.refresh
-    O  friction and noise     dp = −f K'(p) dt + √(2 D) dW     thermalise
-    A  drift                  dθ = K'(p) dt,  dξ = γ (K'² − T K'') dt     drift
-    X  thermostat noise       thermostats.relax
-    L  overdamped Langevin    dθ = −σ_θ ∇U dt + √(2 σ_θ T) dW  begin_diffusion, end_diffusion
+    B  gradient kick          dp = −∇U dt                                     kick
+    N  momentum noise         dp = √(2 D) dW                                  kick, add_noise
+    F  friction               dp = −f K'(p) dt                                apply_friction
+    O  friction and noise     dp = −f K'(p) dt + √(2 D) dW                    thermalise
+    A  drift                  dθ = K'(p) dt,  dξ = γ (K'² − T K'') dt         drift
+    U  A and O together       Gaussian kinetics with a constant friction      glide
+    X  thermostat noise       dξ = −(σ_ξ/γ)(ξ − μ) dt + √(2 σ_ξ T) dW         move_thermostat
+    L  overdamped Langevin    dθ = −σ_θ ∇U dt + √(2 σ_θ T) dW                 begin_langevin, end_langevin
+    R  resampling             p from exp(−K/T)                                resampling.refresh
 
 f is the friction (σ_p, or ξ), D = σ_p T − B̂ the injected noise. Each is a loop of few arrays, small enough for LLVM to check
 their overlap and vectorise; a block stays in the L1 cache from letter to letter. `scale` s is a diagonal preconditioner: the
@@ -18,10 +19,12 @@ from __future__ import annotations
 
 import math
 
+from sgmcmc import thermostats
 from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
 from sgmcmc.compiler.precision import like, zero
 from sgmcmc.elementary import expm1
-from sgmcmc.integrators.units import at
+from sgmcmc.integrators.preconditioning import at
+from sgmcmc.integrators.state import center_now, is_turn, note
 from sgmcmc.kinetics import (
     Gaussian,
     LinearMonomial,
@@ -34,26 +37,20 @@ from sgmcmc.kinetics import (
     sinh_flow,
     velocity_and_excess,
 )
-from sgmcmc.thermostats import (
-    FixedFriction,
-    PerChain,
-    PerCoordinate,
-    crosstalk,
-    crosstalk_rate,
-    friction,
-)
+from sgmcmc.thermostats import crosstalk, crosstalk_rate, drive, drive_shared, friction
 
 __all__ = [
-    "begin_diffusion",
-    "compensate",
-    "count_drift",
+    "add_noise",
+    "apply_friction",
+    "apply_friction_with_scratch",
+    "begin_langevin",
     "drift",
-    "drift_compensated",
-    "end_diffusion",
+    "end_langevin",
     "is_exact",
     "kick",
-    "rub",
+    "move_thermostat",
     "thermalise",
+    "thermalised",
 ]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -61,15 +58,30 @@ __all__ = [
 
 @loop(apart=True, inline=True)
 def kick(p, gradient, normals, scale, tau, diffusion):
-    """G and N together: p ← p − τ s ∇U + √(2 D τ) n."""
+    """B, and N if the diffusion is above 0: p ← p − τ s ∇U + √(2 D τ) n."""
     amplitude = math.sqrt(2.0 * diffusion * tau)
     for i in range(p.size):
         p[i] += amplitude * normals[i] - tau * at(scale, i) * gradient[i]
 
 
+@loop(apart=True, inline=True)
+def add_noise(p, normals, tau, diffusion):
+    """N alone: p ← p + √(2 D τ) n."""
+    amplitude = math.sqrt(2.0 * diffusion * tau)
+    for i in range(p.size):
+        p[i] += amplitude * normals[i]
+
+
+@loop(apart=True, inline=True)
+def apply_friction(kinetics, thermostat, sigma_p, p, xi, tau):
+    """F: the friction flow over a time tau."""
+    for i in range(p.size):
+        p[i] = friction_flow(kinetics, p[i], tau * friction(thermostat, sigma_p, xi, i))
+
+
 @open_function(fastmath=LOOP, apart=True)
-def rub(kinetics, thermostat, sigma_p, p, xi, tau, spare):
-    """B: the friction flow over a time tau. `spare` is as long as p, for whatever the formula wants to put there.
+def apply_friction_with_scratch(kinetics, thermostat, sigma_p, p, xi, tau, scratch):
+    """`apply_friction`, with an array as long as p for whatever the formula wants to put there.
 
     A long formula that is one chain of dependent operations takes several short loops: a processor looks some 250
     instructions ahead, less than two turns of one long loop but many of a short one (a = 2: 3.9 ns in four loops, 9.0 in one;
@@ -77,35 +89,35 @@ def rub(kinetics, thermostat, sigma_p, p, xi, tau, spare):
     """
 
 
-@implements(rub)
-def _(kinetics, thermostat, sigma_p, p, xi, tau, spare):
+@implements(apply_friction_with_scratch)
+def _(kinetics, thermostat, sigma_p, p, xi, tau, scratch):
     for i in range(p.size):
         p[i] = friction_flow(kinetics, p[i], tau * friction(thermostat, sigma_p, xi, i))
 
 
-@implements(rub, LinearMonomial)
-def _(kinetics, thermostat, sigma_p, p, xi, tau, spare):
+@implements(apply_friction_with_scratch, LinearMonomial)
+def _(kinetics, thermostat, sigma_p, p, xi, tau, scratch):
     for i in range(p.size):
-        spare[i] = sinh_flow(kinetics, p[i], tau * friction(thermostat, sigma_p, xi, i))
+        scratch[i] = sinh_flow(kinetics, p[i], tau * friction(thermostat, sigma_p, xi, i))
     for i in range(p.size):
-        p[i] = asinh_flow(kinetics, p[i], tau * friction(thermostat, sigma_p, xi, i), spare[i])
+        p[i] = asinh_flow(kinetics, p[i], tau * friction(thermostat, sigma_p, xi, i), scratch[i])
 
 
-@implements(rub, RootMonomial)
-def _(kinetics, thermostat, sigma_p, p, xi, tau, spare):
+@implements(apply_friction_with_scratch, RootMonomial)
+def _(kinetics, thermostat, sigma_p, p, xi, tau, scratch):
     for i in range(p.size):
-        spare[i] = bounded_inverse_mass(kinetics, p[i])
+        scratch[i] = bounded_inverse_mass(kinetics, p[i])
     for i in range(p.size):
-        spare[i] = halfway(p[i], tau * friction(thermostat, sigma_p, xi, i), spare[i])
+        scratch[i] = halfway(p[i], tau * friction(thermostat, sigma_p, xi, i), scratch[i])
     for i in range(p.size):
-        spare[i] = bounded_inverse_mass(kinetics, spare[i])
+        scratch[i] = bounded_inverse_mass(kinetics, scratch[i])
     for i in range(p.size):
-        p[i] = arrival(p[i], tau * friction(thermostat, sigma_p, xi, i), spare[i])
+        p[i] = arrival(p[i], tau * friction(thermostat, sigma_p, xi, i), scratch[i])
 
 
-@implements(rub, LinearMonomial, device=True)
-@implements(rub, RootMonomial, device=True)
-def _(kinetics, thermostat, sigma_p, p, xi, tau, spare):
+@implements(apply_friction_with_scratch, LinearMonomial, device=True)
+@implements(apply_friction_with_scratch, RootMonomial, device=True)
+def _(kinetics, thermostat, sigma_p, p, xi, tau, scratch):
     for i in range(p.size):
         p[i] = friction_flow(kinetics, p[i], tau * friction(thermostat, sigma_p, xi, i))
 
@@ -155,110 +167,66 @@ def _(kinetics):
     return True
 
 
-@open_function(fastmath=LOOP, apart=True)
-def drift(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
-    """A: θ and ξ move while p stands still. Gives back Σ p K'(p), whose mean is T per coordinate."""
+@loop(apart=True, inline=True)
+def drift(kinetics, scale, dynamics, state, rate, first, share, tau):
+    """A: θ and ξ move over a time tau, while p stands still. Returns Σ p K'(p), whose mean is T per coordinate.
 
-
-@open_function
-def count_drift(thermostat, kept, share):
-    """Say how much the next drift counts where a step has two: `kept` of what was measured before it, and `share` of its own.
-
-    For thermostats that keep Σ p K'(p) themselves; what `drift` gives back is weighted by who called it.
+    Where θ has noise of its own, it moves with (1 − 2c) K'(p), c = rate·V the crosstalk of the gradient noise. `first` and
+    `share` are for `note`.
     """
-
-
-@implements(count_drift)
-def _(thermostat, kept, share):
-    return None
-
-
-@implements(drift, FixedFriction)
-def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
-    virial = zero(tau)
+    thermostat, theta, p, xi = dynamics.thermostat, state.theta, state.p, state.xi
+    virial, total = zero(tau), zero(tau)
     for i in range(p.size):
-        v, _excess = velocity_and_excess(kinetics, p[i], temperature)
-        theta[i] += tau * at(scale, i) * v
-        virial += p[i] * v
-    return virial
-
-
-@implements(drift, PerCoordinate)
-def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
-    virial = zero(tau)
-    rate = tau * thermostat.gamma
-    for i in range(p.size):
-        v, excess = velocity_and_excess(kinetics, p[i], temperature)
-        theta[i] += tau * at(scale, i) * v
-        xi[i] += rate * excess
-        virial += p[i] * v
-    return virial
-
-
-@implements(drift, PerChain)
-def _(thermostat, kinetics, scale, temperature, theta, p, xi, tau):
-    virial, heat = zero(tau), zero(tau)
-    for i in range(p.size):
-        v, excess = velocity_and_excess(kinetics, p[i], temperature)
-        theta[i] += tau * at(scale, i) * v
-        heat += excess
-        virial += p[i] * v
-    xi[0] += tau * thermostat.gamma * heat / like(tau, p.size)
-    return virial
-
-
-@open_function(fastmath=LOOP, apart=True)
-def drift_compensated(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
-    """`drift`, then `compensate`, with the velocity that they have in common."""
-
-
-@implements(drift_compensated)
-def _(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
-    virial = drift(thermostat, kinetics, scale, temperature, state.theta, state.p, state.xi, tau)
-    if sigma_theta > 0.0:
-        compensate(kinetics, thermostat, scale, sigma_theta, temperature, state, tau)
-    return virial
-
-
-@implements(drift_compensated, PerCoordinate)
-def _(thermostat, kinetics, scale, sigma_theta, temperature, state, tau):
-    theta, p, xi = state.theta, state.p, state.xi
-    virial, rate, per_variance = zero(tau), tau * thermostat.gamma, crosstalk_rate(sigma_theta, temperature, tau)
-    for i in range(p.size):
-        v, excess = velocity_and_excess(kinetics, p[i], temperature)
-        c = crosstalk(thermostat, per_variance, state.variance, i)
+        v, excess = velocity_and_excess(kinetics, p[i], dynamics.temperature)
+        c = crosstalk(dynamics.crosstalk, thermostat, rate, state.variance, i)
         theta[i] += tau * at(scale, i) * (1.0 - 2.0 * c) * v
-        xi[i] += rate * excess
-        virial += p[i] * v
+        total += drive(thermostat, xi, i, tau, excess)
+        virial = note(dynamics.layout, i, virial, p[i] * v, first, share)
+    drive_shared(thermostat, xi, tau, total, p.size)
     return virial
+
+
+@loop(inline=True)
+def move_thermostat(dynamics, state, noise, moment, tau):
+    """X: an Ornstein–Uhlenbeck step of ξ, or a fresh draw of it when its turn has come."""
+    d, thermostat, xi, v, dim = dynamics, dynamics.thermostat, state.xi, state.variance, state.theta.size
+    center = center_now(d, moment)
+    if is_turn(d.resample_thermostat, moment.step):
+        thermostats.resample(thermostat, xi, center, v, noise.xi, dim, d.temperature)
+    elif d.sigma_xi > 0.0:
+        thermostats.relax(thermostat, xi, center, v, noise.xi, dim, d.sigma_xi, d.temperature, tau, d.layout)
+
+
+@loop(inline=True)
+def end_langevin(scale, dynamics, state, gradient, tau):
+    """L, its second half, if θ has noise of its own."""
+    if dynamics.sigma_theta > 0.0:
+        end_diffusion(scale, dynamics.sigma_theta, state.theta, state.pending, gradient, tau)
+
+
+@loop(inline=True)
+def begin_langevin(scale, dynamics, state, noise, tau):
+    """L, its first half, if θ has noise of its own: that of the next step."""
+    if dynamics.sigma_theta > 0.0:
+        begin_diffusion(scale, dynamics, state, noise.theta, tau)
 
 
 @loop(apart=True, inline=True)
-def begin_diffusion(thermostat, scale, sigma_theta, temperature, state, normals, tau):
-    """First half of L: θ moves by half its noise, ½√(2σ_θTτ) n. The gradient is taken there, and there is the draw."""
+def begin_diffusion(scale, dynamics, state, normals, tau):
+    """θ moves by half its noise, ½√(2σ_θTτ) n. The gradient is taken there, and there is the draw."""
     theta, pending = state.theta, state.pending
-    amplitude = 0.5 * math.sqrt(2.0 * sigma_theta * temperature * tau)
-    per_variance = crosstalk_rate(sigma_theta, temperature, tau)
+    amplitude = 0.5 * math.sqrt(2.0 * dynamics.sigma_theta * dynamics.temperature * tau)
+    rate = crosstalk_rate(dynamics.sigma_theta, dynamics.temperature, tau)
     for i in range(theta.size):
-        left = 1.0 - crosstalk(thermostat, per_variance, state.variance, i)
+        left = 1.0 - crosstalk(dynamics.crosstalk, dynamics.thermostat, rate, state.variance, i)
         pending[i] = amplitude * math.sqrt(left) * normals[i]
         theta[i] += at(scale, i) * pending[i]
 
 
 @loop(apart=True, inline=True)
 def end_diffusion(scale, sigma_theta, theta, pending, gradient, tau):
-    """Second half of L: the other half of the noise, and the drift −σ_θ τ s² ∇U with the gradient of the halfway point."""
+    """The other half of the noise, and the drift −σ_θ τ s² ∇U with the gradient of the halfway point."""
     rate = tau * sigma_theta
     for i in range(theta.size):
         s = at(scale, i)
         theta[i] += s * (pending[i] - rate * s * gradient[i])
-
-
-@loop(apart=True, inline=True)
-def compensate(kinetics, thermostat, scale, sigma_theta, temperature, state, tau):
-    """Goes with A where θ has noise of its own: θ ← θ − 2c τ s K'(p), c the crosstalk of the gradient noise."""
-    theta, p, per_variance = state.theta, state.p, crosstalk_rate(sigma_theta, temperature, tau)
-    for i in range(theta.size):
-        v, _excess = velocity_and_excess(kinetics, p[i], temperature)
-        c = crosstalk(thermostat, per_variance, state.variance, i)
-        theta[i] -= 2.0 * c * tau * at(scale, i) * v

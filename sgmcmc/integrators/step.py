@@ -14,17 +14,25 @@ from numpy.typing import NDArray
 from sgmcmc.compiler.kernels import kernel
 from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
 from sgmcmc.compiler.precision import like, zero
-from sgmcmc.integrators import Dynamics, Moment, Noise, State, advance, is_turn
-from sgmcmc.integrators.preconditioning import Frame, NoiseInFrame, add_product, in_frame, turn
+from sgmcmc.integrators.preconditioning import MatrixScale, NoiseInAxes, add_product, in_axes, part, turn
 from sgmcmc.integrators.resampling import resample_momentum
-from sgmcmc.integrators.units import part
+from sgmcmc.integrators.state import Dynamics, Moment, Noise, State, advance, is_turn
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.moments import accumulate
 from sgmcmc.potentials.prefetch import fetch_row
 from sgmcmc.rng import NOISE_P, NOISE_THETA, NOISE_XI, fill_normals
-from sgmcmc.thermostats import PerChain, follow_step_size, variables
+from sgmcmc.thermostats import couples_coordinates, follow_step_size, n_variables
 
-__all__ = ["begin", "draw_momenta", "fill_ahead", "noise_buffers", "update", "update_blocks", "update_once"]
+__all__ = [
+    "begin",
+    "draw_momenta",
+    "fill_ahead",
+    "in_one_block",
+    "noise_buffers",
+    "update",
+    "update_blocks",
+    "update_once",
+]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -40,10 +48,19 @@ class BlockNoise(NamedTuple):
     xi: Any
 
 
-def noise_buffers(dynamics: Dynamics, dim: int, dtype: Any) -> Noise | BlockNoise | NoiseInFrame:
-    """Room for normals, shaped (steps, coordinates). One ξ, or a frame, for a whole chain needs all of it in one block."""
-    framed = isinstance(dynamics.scale, Frame)
-    width = dim if dim <= BLOCK or framed or isinstance(dynamics.thermostat, PerChain) else BLOCK
+def in_one_block(dynamics: Dynamics) -> bool:
+    """Whether a chain cannot be cut into blocks of coordinates: one of its parts looks at all of them, or has arrays."""
+    parts = dynamics.thermostat, dynamics.integrator, dynamics.scale
+    return any(couples_coordinates(p) for p in parts) or any(_has_arrays(p) for p in parts[:2])
+
+
+def _has_arrays(part: Any) -> bool:
+    return any(map(_has_arrays, part)) if isinstance(part, tuple) else isinstance(part, np.ndarray)
+
+
+def noise_buffers(dynamics: Dynamics, dim: int, dtype: Any) -> Noise | BlockNoise | NoiseInAxes:
+    """Room for normals, shaped (steps, coordinates), of a whole chain or of a block of it."""
+    width = dim if dim <= BLOCK or in_one_block(dynamics) else BLOCK
     steps = max(1, min(256, NORMALS // width)) if width == dim else 1
     momentum = 0 if isinstance(dynamics.kinetics, Overdamped) else width
 
@@ -51,8 +68,8 @@ def noise_buffers(dynamics: Dynamics, dim: int, dtype: Any) -> Noise | BlockNois
         return np.zeros((steps, n), dtype)
 
     kind = Noise if width == dim else BlockNoise
-    noise: Any = kind(zeros(momentum), zeros(width), zeros(min(width, variables(dynamics.thermostat, dim))))
-    return in_frame(noise, dim, dtype) if framed else noise
+    noise: Any = kind(zeros(momentum), zeros(width), zeros(min(width, n_variables(dynamics.thermostat, dim))))
+    return in_axes(noise, dim, dtype) if isinstance(dynamics.scale, MatrixScale) else noise
 
 
 @loop
@@ -60,7 +77,7 @@ def fill_noise(dynamics, noise, steps, stream, step, first):
     """The normals of `steps` steps from `step` on, for the coordinates from `first` on; only the kinds that are needed."""
     if noise.p.shape[1] > 0:
         fill_normals(noise.p[:steps], stream, step, NOISE_P, first)
-    if dynamics.sigma_theta > 0.0:
+    if dynamics.sigma_theta > 0.0 or dynamics.n_normals > 1:
         fill_normals(noise.theta[:steps], stream, step, NOISE_THETA, first)
     if noise.xi.shape[1] > 0:
         if dynamics.sigma_xi > 0.0:
@@ -104,7 +121,7 @@ def _(scale, dynamics, state, gradient, noise, row, stream, moment):
     return advance_block(dynamics, scale, state, gradient, own, stream, moment)
 
 
-@implements(move, Frame)
+@implements(move, MatrixScale)
 def _(scale, dynamics, state, gradient, noise, row, stream, moment):
     moved = noise.moved  # by the step, from 0
     for i in range(moved.size):
@@ -119,7 +136,7 @@ def _(scale, dynamics, state, gradient, noise, row, stream, moment):
 
 @loop(inline=True)
 def update(dynamics, state, gradient, noise, row, stream, step, before, h):
-    """One step of a chain, given the gradient at state.theta, in place. Gives back Σ p K'(p).
+    """One step of a chain, given the gradient at state.theta, in place. Returns Σ p K'(p).
 
     `row` is where this step's normals stand in the buffers; a vector longer than a block fills them here instead.
     """
@@ -155,7 +172,7 @@ def fetch_block(state, gradient, low, high):
 
 @loop
 def update_blocks(dynamics, state, gradient, noise, stream, step, before, h, first, end):
-    """The coordinates first … end − 1 of a step, block by block; `first` is a multiple of the block. Gives back Σ p K'(p)."""
+    """The coordinates first … end − 1 of a step, block by block; `first` is a multiple of the block. Returns Σ p K'(p)."""
     virial, width = zero(h), noise.theta.shape[1]
     for low in range(first, end, width):
         high = min(low + width, end)

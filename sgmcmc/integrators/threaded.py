@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from sgmcmc.compiler.kernels import kernel
-from sgmcmc.integrators import Dynamics
-from sgmcmc.integrators.preconditioning import Frame
-from sgmcmc.integrators.step import BLOCK, noise_buffers, update_blocks
+from sgmcmc.integrators.state import Dynamics
+from sgmcmc.integrators.step import BLOCK, in_one_block, noise_buffers, update_blocks
 from sgmcmc.moments import accumulate
-from sgmcmc.thermostats import PerChain
 from sgmcmc.threads import share
 
 __all__ = ["is_long", "update_spread"]
@@ -27,8 +25,8 @@ LONG = 1 << 17  # coordinates: 0.3 ms for the cheapest sampler on one thread; to
 
 
 def is_long(dynamics: Dynamics, dim: int) -> bool:
-    """Whether the update of a chain can be spread, and is worth it. One ξ, or a frame, needs sums over all: not here."""
-    return dim >= LONG and not isinstance(dynamics.thermostat, PerChain) and not isinstance(dynamics.scale, Frame)
+    """Whether the update of a chain can be spread over threads, and is worth it."""
+    return dim >= LONG and not in_one_block(dynamics)
 
 
 @kernel

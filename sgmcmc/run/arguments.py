@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,29 +14,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
-from sgmcmc.engines.cuda_state import choose_device
-from sgmcmc.engines.recording import Keep, KeepFunction, KeepMoments
+from sgmcmc.gpu.availability import choose_device
 from sgmcmc.minibatch import as_minibatch
 from sgmcmc.parameters import Layout, layout_of_model
 from sgmcmc.potentials import PythonPotential, check_model, dim_of, has_own_noise, rows_of
+from sgmcmc.run.recording import Keep, KeepFunction, KeepMoments
 from sgmcmc.run.settings import Settings
 from sgmcmc.run.starts import last_step
 from sgmcmc.samplers import Sampler, precision
 from sgmcmc.threads import usable_cores
 from sgmcmc.trace import Trace
 
-__all__ = ["Place", "as_keep", "as_place", "as_seed", "as_settings", "check_progress"]
+__all__ = ["Destination", "as_destination", "as_keep", "as_seed", "as_settings", "check_progress"]
 
 
 def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> Settings:
-    """The arguments of `sample` that say what is drawn."""
+    """The arguments of `sample` that determine the draws."""
     if not isinstance(sampler, Sampler):
         raise TypeError(
             f"sampler={checks.show(sampler)} is not a Sampler; give SGLD(...), SGHMC(...), SGNHT(...), SGMGT(...) or SGMGTD(...)"
         )
     checks.one_of("device", given["device"], ("cpu", "cuda", "auto"))
-    chosen, why = _device(given["device"], model, sampler)
     dim, n_rows, layout = _check_model(model)
+    if isinstance(sampler.scale, tuple):  # a scale of the user's: its numbers are known now
+        sampler = replace(sampler, scale=sampler.scale_values(dim))
+    chosen, why = _device(given["device"], model, sampler)
     _check_mapped(model, precision(given["dtype"]))
     clip = given["clip_gradient"]
     settings = Settings(
@@ -64,12 +67,12 @@ def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> S
     return settings
 
 
-CHAIN = 500  # bytes that a chain takes beside its numbers
-STATE = 5  # numbers per coordinate that every chain has: θ, p, ξ, where recording began, a draw
+CHAIN = 500  # bytes of a chain beside its numbers
+STATE = 5  # numbers per coordinate of every chain: θ, p, ξ, the origin, a draw
 
 
 def _check_chains(settings: Settings) -> None:
-    """Two thousand million chains would take hours to be made, and then all memory; what cannot fit is refused here."""
+    """Refuse chains whose states do not fit in memory: to find out by making them may take hours."""
     there = _physical_memory()
     needed = settings.chains * (CHAIN + STATE * settings.dim * np.dtype(settings.dtype).itemsize)
     if there is not None and needed > there:
@@ -80,7 +83,7 @@ def _check_chains(settings: Settings) -> None:
 
 
 def _physical_memory() -> int | None:
-    """In bytes; None where the system does not say."""
+    """In bytes; None if the system does not tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (OSError, AttributeError, ValueError):
@@ -88,16 +91,16 @@ def _physical_memory() -> int | None:
 
 
 def _device(device: str, model: Any, sampler: Sampler) -> tuple[str, str]:
-    """Where to run, and why; a Python gradient runs on the CPU, and so does a frame."""
-    framed = np.ndim(sampler.scale) == 2
-    if device == "auto" and framed:
+    """Where to run, and why. A Python gradient and a matrix as scale need the CPU."""
+    has_matrix = np.ndim(sampler.scale) == 2
+    if device == "auto" and has_matrix:
         return "cpu", "scale is a matrix"
-    if device == "cuda" and framed:
+    if device == "cuda" and has_matrix:
         raise ValueError("scale is a matrix, which couples all coordinates, and cannot run on a GPU; use device='cpu'")
     if device == "auto" and isinstance(model, PythonPotential):
         return "cpu", "the gradient is computed by Python"
     if device == "cuda":
-        from sgmcmc.engines.cuda import check_model_for_device
+        from sgmcmc.run.gpu.chains import check_model_for_device
 
         check_model_for_device(model)
     return choose_device(device)
@@ -128,7 +131,7 @@ def check_progress(progress: Any) -> None:
 
 
 def as_seed(seed: Any, init: Any, saved: int | None = None) -> int:
-    """The seed given, or the one of the run that is gone on with, or a new one."""
+    """The seed given, or that of the run to continue, or a new one."""
     if seed is not None:
         return checks.integer("seed", seed, 0, 2**64 - 1)
     if saved is not None:
@@ -141,7 +144,7 @@ def as_seed(seed: Any, init: Any, saved: int | None = None) -> int:
 
 
 def as_keep(keep: Any, theta: NDArray[Any]) -> Keep:
-    """What is kept of a draw; a function is tried at the start of the first chain."""
+    """What is kept of a draw; a function is called once, at the start of the first chain."""
     if keep is None:
         return Keep(theta.size, theta.dtype)
     if isinstance(keep, str):
@@ -163,8 +166,8 @@ def _keep_function(keep: Callable[[Any], Any], theta: NDArray[Any]) -> KeepFunct
     return KeepFunction(keep, found.size, found.dtype if found.dtype.kind == "f" else np.float64)
 
 
-class Place(NamedTuple):
-    """Where a run is kept and where it is computed."""
+class Destination(NamedTuple):
+    """Where a run is saved, and the executor that computes it."""
 
     checkpoint: Path | None
     every: float
@@ -173,7 +176,7 @@ class Place(NamedTuple):
     executor: Executor | None
 
     def found(self) -> Path | None:
-        """The checkpoint to go on from, if there is one; a file that the run does not resume is not written over."""
+        """The checkpoint to resume, if there is one; FileExistsError for any file that would be overwritten."""
         there = self.checkpoint is not None and self.checkpoint.exists()
         if there and not self.resume:
             raise FileExistsError(
@@ -184,8 +187,10 @@ class Place(NamedTuple):
         return self.checkpoint if there else None
 
 
-def as_place(checkpoint: Any, every: Any, resume: Any, out: Any, executor: Any, keep: Any, device: str) -> Place:
-    """The arguments of `sample` that do not change what is drawn."""
+def as_destination(
+    checkpoint: Any, every: Any, resume: Any, out: Any, executor: Any, keep: Any, device: str
+) -> Destination:
+    """The arguments of `sample` that do not change the draws."""
     paths = {name: _path(name, value) for name, value in (("checkpoint", checkpoint), ("out", out))}
     if not isinstance(resume, bool | np.bool_):
         raise TypeError(f"resume={checks.show(resume)} is neither True nor False")
@@ -206,7 +211,7 @@ def as_place(checkpoint: Any, every: Any, resume: Any, out: Any, executor: Any, 
     if executor is not None and device != "cpu":
         raise ValueError(f"device={device!r} was given with an executor, whose workers use the CPU; leave device='cpu'")
     seconds = checks.number("checkpoint_every", every, 0.0, 1e9)
-    return Place(paths["checkpoint"], seconds, bool(resume), paths["out"], executor)
+    return Destination(paths["checkpoint"], seconds, bool(resume), paths["out"], executor)
 
 
 def _path(name: str, value: Any) -> Path | None:
@@ -214,13 +219,13 @@ def _path(name: str, value: Any) -> Path | None:
         return None
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name}={checks.show(value)} is not the name of a file; give a text or a path")
-    path = Path(os.path.realpath(value))  # of a link its target: a lock, and a comparison of two, mean that
+    path = Path(os.path.realpath(value))  # locks and comparisons are about the target of a link
     if name == "out" and path.suffix != ".npy":
         raise ValueError(f"out={checks.show(value)} will hold an array for np.load; give a name that ends in .npy")
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"{name}={checks.show(value)} is in a folder that is not there; make {path.parent} first"
         )
-    if path.exists() and not path.is_file():  # to open a pipe waits for another process
+    if path.exists() and not path.is_file():  # opening a pipe would wait for another process
         raise ValueError(f"{name}='{path}' is not a regular file; give the name of a file")
     return path

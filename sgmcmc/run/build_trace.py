@@ -7,32 +7,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines.chains import Herded
-from sgmcmc.engines.plan import Plan
-from sgmcmc.engines.recording import Keep, KeepFunction
-from sgmcmc.engines.scheduler import Chain
-from sgmcmc.engines.watch import temperatures_of, watched
-from sgmcmc.integrators import State
+from sgmcmc.integrators.state import State
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.minibatch import FullData, rows_per_step
 from sgmcmc.parameters import Layout
+from sgmcmc.run.chains import ChainView
+from sgmcmc.run.coordinate_temperatures import temperatures_of, tracked_coordinates
+from sgmcmc.run.plan import Plan
+from sgmcmc.run.recording import Keep, KeepFunction
+from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings
 from sgmcmc.schedules import Constant
 from sgmcmc.trace import CoordinateTemperatures, KeptMoments, Trace
 
-__all__ = ["collect", "facts"]
+__all__ = ["build_trace", "facts"]
 
 
-def collect(
+def build_trace(
     settings: Settings,
     plan: Plan,
     chains: list[Chain],
     kept: NDArray[Any],
     keep: Keep,
     info: dict[str, Any],
-    again: Any,
+    rerun: Any,
 ) -> Trace:
-    """The draws that all chains have that did not diverge, and the facts of the run."""
+    """The trace: the draws that all chains that did not diverge have in common, and the facts of the run."""
     alive = [c for c in chains if c.diverged is None]
     n_draws = plan.recorded_before(min(c.step for c in alive))
     index = [i for i, c in enumerate(chains) if c.diverged is None]
@@ -48,13 +48,13 @@ def collect(
     named = facts_of_theta if draws.shape[2] == settings.dim else {}
     if isinstance(keep, KeepFunction):
         named = {"parameters": Layout({"kept": (keep.size,)})}
-    more = {"moments": _moments(alive), "again": again, "weights": _weights(plan, n_draws)}
+    more = {"moments": _moments(alive), "rerun": rerun, "weights": _weights(plan, n_draws)}
     more["by_coordinate"] = _by_coordinate(alive, settings, plan)
     return Trace(draws, info, kinetic, configurational, final, **more, **named)
 
 
 def _weights(plan: Plan, n_draws: int) -> Any:
-    """The step sizes of the draws; one number if they are all the same."""
+    """The step sizes of the draws; one number if they are equal."""
     if isinstance(plan.schedule, Constant):
         return plan.schedule.step_size
     return plan.schedule.step_sizes(plan.kept[:n_draws])
@@ -62,30 +62,30 @@ def _weights(plan: Plan, n_draws: int) -> Any:
 
 def _by_coordinate(alive: list[Chain], settings: Settings, plan: Plan) -> CoordinateTemperatures | None:
     """The temperatures of single coordinates, in those segments of the run that all chains measured."""
-    if any(c.watch is None for c in alive):
+    if any(c.segment_sums is None for c in alive):
         return None
     first = alive[0]
-    if isinstance(first, Herded) and first.herd.watch is not None:
-        rows = np.array([c.place for c in alive if isinstance(c, Herded)])
-        sums = first.herd.watch[rows]
+    if isinstance(first, ChainView) and first.arrays.segment_sums is not None:
+        rows = np.array([c.row for c in alive if isinstance(c, ChainView)])
+        sums = first.arrays.segment_sums[rows]
     else:
-        sums = np.stack([c.watch for c in alive if c.watch is not None])
+        sums = np.stack([c.segment_sums for c in alive if c.segment_sums is not None])
     sums = sums[:, (sums[:, :, -1] > 0.0).all(axis=0)]
     if sums.shape[1] == 0:
         return None
-    coordinates = watched(settings.dim, settings.chains, plan.segments)
+    coordinates = tracked_coordinates(settings.dim, settings.chains, plan.segments)
     origins = np.stack([c.origin[coordinates] for c in alive])
     return CoordinateTemperatures(coordinates, temperatures_of(sums, origins))
 
 
 def _ends(alive: list[Chain]) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
-    """Where chains ended, and the sums of what they measured, a row for each."""
+    """The last states of the chains, and their sums of measurements, a row per chain."""
     numbers = {"step": np.array([c.step for c in alive]), "before": np.array([c.before for c in alive])}
     first = alive[0]
-    if isinstance(first, Herded) and first.herd.is_home:
-        herd, rows = first.herd, np.array([c.place for c in alive if isinstance(c, Herded)])
-        arrays = {name: array[rows] for name, array in herd.states._asdict().items()}
-        return arrays | numbers, herd.sums[rows]
+    if isinstance(first, ChainView) and first.arrays.holds_states:
+        common, rows = first.arrays, np.array([c.row for c in alive if isinstance(c, ChainView)])
+        arrays = {name: array[rows] for name, array in common.states._asdict().items()}
+        return arrays | numbers, common.sums[rows]
     columns = zip(*(c.state for c in alive), strict=True)
     arrays = {name: np.stack(own) for name, own in zip(State._fields, columns, strict=True)}
     return arrays | numbers, np.array([c.sums for c in alive])
@@ -100,7 +100,7 @@ def _moments(alive: list[Chain]) -> KeptMoments | None:
 
 
 def facts(settings: Settings, seed: int, steps: int, seconds: float, compiling: float) -> dict[str, Any]:
-    """What a trace says of the run it came from."""
+    """The facts of a run, for `trace.info`."""
     s = settings
     full = isinstance(s.rows, FullData)
     return {

@@ -1,8 +1,8 @@
-"""Checkpoints: all that a run needs to go on, in one small file that is replaced as a whole.
+"""Checkpoints: all that a run needs to continue, in one small file that is replaced as a whole.
 
-The file holds the states of the chains and who the run is. Draws are not in it: they are in a file beside it that is only ever
-added to, so a checkpoint costs as much at the end of a run as at its beginning. It says how many draws of each chain there are
-and their checksums; what lies behind them in the file is not believed.
+The file holds the states of the chains and the identity of the run. Draws are in a file beside it that is only appended to, so
+a checkpoint costs the same at the end of a run as at its beginning. It holds the number of draws of each chain and their
+checksums; rows after those are ignored.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines.plan import Plan
-from sgmcmc.engines.recording import Tally
-from sgmcmc.engines.scheduler import Chain
-from sgmcmc.engines.watch import watched
-from sgmcmc.integrators import State
+from sgmcmc.integrators.state import State
 from sgmcmc.run.build_trace import versions
+from sgmcmc.run.coordinate_temperatures import tracked_coordinates
 from sgmcmc.run.draw_file import DrawFile
 from sgmcmc.run.identity import difference
-from sgmcmc.run.older import with_variance
+from sgmcmc.run.old_formats import with_variance
+from sgmcmc.run.plan import Plan
+from sgmcmc.run.recording import Tally
+from sgmcmc.run.scheduler import Chain
 from sgmcmc.trace import archive
 
 __all__ = ["Checkpoint", "Saved", "draws_beside", "load", "restore"]
@@ -34,7 +34,7 @@ _NUMBERS = ("number", "step", "before", "fresh", "diverged")
 
 
 class Saved(NamedTuple):
-    """What a checkpoint says."""
+    """The content of a checkpoint."""
 
     path: Path
     header: dict[str, Any]
@@ -46,10 +46,10 @@ class Saved(NamedTuple):
 
 
 def draws_beside(path: Path, saved: Saved | None = None) -> Path:
-    """Where the draws of a run with this checkpoint are, if no other place is given.
+    """The file of draws of a run with this checkpoint, unless out= is given.
 
-    The name is made of the whole name of the checkpoint: ``lr0.001`` and ``lr0.002`` have the same stem. Older versions took
-    the stem, and their checkpoints do not say where the draws are; draws that are there already stay there.
+    The name is made of the whole name of the checkpoint, as ``lr0.001`` and ``lr0.002`` have the same stem. Older versions took
+    the stem, and their checkpoints do not name the file; draws that are there already stay there.
     """
     own, old = path.with_name(f"{path.name}.draws.npy"), path.with_name(f"{path.stem}.draws.npy")
     if saved is None or not np.any(saved.arrays.get("draw_counts", 0)):
@@ -70,7 +70,7 @@ def load(path: Path) -> Saved:
 
 
 class Checkpoint:
-    """The checkpoint of a run under way: what `crew.run` asks now and then."""
+    """The checkpoint of a running run: the `Saver` of the scheduler."""
 
     def __init__(
         self, path: Path, every: float, known: dict[str, str], chains: list[Chain], file: DrawFile | None
@@ -79,11 +79,11 @@ class Checkpoint:
         self.last, self.took, self.saves = time.monotonic(), 0.0, 0
 
     def due(self) -> bool:
-        """Not more often than asked for, and never for more than a tenth of the time."""
+        """Whether it is time to save: not before `every` seconds, and for at most a tenth of the time."""
         return time.monotonic() - self.last >= max(self.every, 10.0 * self.took)
 
     def save(self) -> None:
-        """Save, if that is possible: a full disk is no reason to give up a run that may end well."""
+        """Save; an error is logged, as a full disk should not end a run."""
         try:
             self.save_or_fail()
         except OSError as error:
@@ -107,10 +107,10 @@ def _arrays(chains: list[Chain], file: DrawFile | None) -> dict[str, Any]:
     found |= {"origin": [c.origin for c in chains], "sums": [c.sums for c in chains]}
     found |= {name: np.array([getattr(c, name) for c in chains]) for name in _NUMBERS[:4]}
     found["diverged"] = np.array([-1 if c.diverged is None else c.diverged for c in chains])
-    if chains[0].terms is not None:
-        found["terms"] = [_like(c.terms, chains[0].terms) for c in chains]
-    if chains[0].watch is not None:  # files of older versions have none
-        found["watch"] = [_like(c.watch, chains[0].watch) for c in chains]
+    if chains[0].coordinate_sums is not None:
+        found["terms"] = [_like(c.coordinate_sums, chains[0].coordinate_sums) for c in chains]
+    if chains[0].segment_sums is not None:  # files of older versions have none
+        found["watch"] = [_like(c.segment_sums, chains[0].segment_sums) for c in chains]
     if chains[0].tally is not None:
         found |= {f"tally_{n}": [getattr(c.tally, n) for c in chains] for n in ("mean", "variance")}
         found["tally_count"] = np.array([c.tally.count for c in chains if c.tally is not None])
@@ -123,11 +123,11 @@ def _like(own: NDArray[np.float64] | None, other: NDArray[np.float64]) -> NDArra
     return np.zeros_like(other) if own is None else own
 
 
-# ---- going on -----------------------------------------------------------------------------------------------------------
+# ---- resuming ----------------------------------------------------------------------------------------------------------
 
 
 def restore(saved: Saved, known: dict[str, str], chains: list[Chain], plan: Plan, file: DrawFile | None) -> None:
-    """Put chains that stand at their start where they were; ValueError if these are not the chains of the checkpoint."""
+    """Move chains from their start to their saved states; ValueError if these are not the chains of the checkpoint."""
     arrays, there = saved.arrays, dict(saved.header["identity"])
     if "variance" not in arrays:  # of an older version, whose digest of the start is of other arrays
         sigma_p, temperature = (float(known[f"sampler.{name}"]) for name in ("sigma_p", "temperature"))
@@ -175,10 +175,10 @@ def _restore(arrays: dict[str, NDArray[Any]], chains: list[Chain], plan: Plan) -
 def _restore_extras(arrays: dict[str, NDArray[Any]], chain: Chain, i: int, chains: int, plan: Plan) -> None:
     if "terms" in arrays:
         both = chain.state.p.size + chain.state.theta.size
-        chain.terms = _taken(arrays, "terms", (chains, both), np.float64)[i].copy()
+        chain.coordinate_sums = _taken(arrays, "terms", (chains, both), np.float64)[i].copy()
     if "watch" in arrays:
-        count = watched(chain.state.theta.size, chains, plan.segments).size
-        chain.watch = _taken(arrays, "watch", (chains, plan.segments, 3 * count + 1), np.float64)[i].copy()
+        count = tracked_coordinates(chain.state.theta.size, chains, plan.segments).size
+        chain.segment_sums = _taken(arrays, "watch", (chains, plan.segments, 3 * count + 1), np.float64)[i].copy()
     if chain.tally is not None:
         shape = (chains, chain.tally.mean.size)
         mean, variance = (_taken(arrays, f"tally_{n}", shape, np.float64)[i].copy() for n in ("mean", "variance"))
@@ -188,7 +188,7 @@ def _restore_extras(arrays: dict[str, NDArray[Any]], chain: Chain, i: int, chain
 
 
 def _taken(arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...], dtype: Any = None) -> NDArray[Any]:
-    """One array, as the kernels expect it: they trust its size."""
+    """One array, of the shape and dtype that kernels expect; they do not check sizes."""
     array = arrays[name]
     if array.shape != shape or (dtype is not None and array.dtype != dtype):
         raise ValueError(f"{name} is {array.dtype} of shape {array.shape} there; this run wants shape {shape}")

@@ -1,7 +1,7 @@
-"""The identity of a run: every fact that its draws depend on, by name, so that a difference can be named.
+"""The identity of a run: all facts that its draws depend on, by name, so that an error can name the one that differs.
 
-Arrays are known by a digest of their bytes. Of a memory-mapped file of more than 64 MB only 256 stretches are read, spread
-evenly over it: enough to tell data sets apart, not to find one changed number.
+Arrays are compared by a digest of their bytes. Of a memory-mapped file of more than 64 MB only 256 evenly spaced blocks are
+read: enough to tell data sets apart, not to find one changed number.
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ from numba.extending import is_jitted
 from numpy.typing import NDArray
 
 from sgmcmc.checks import is_mapped
-from sgmcmc.compiler.fingerprints import fingerprint, implementations_fingerprint
-from sgmcmc.engines.recording import Keep, KeepFunction
-from sgmcmc.engines.scheduler import Chain
+from sgmcmc.compiler.fingerprints import fingerprint, has_foreign_implementations, implementations_fingerprint
+from sgmcmc.compiler.type_errors import in_package
 from sgmcmc.potentials import Potential, PythonPotential
+from sgmcmc.run.old_formats import is_same_fact
+from sgmcmc.run.recording import Keep, KeepFunction
+from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings
 
 __all__ = ["difference", "digest_of", "identity"]
 
-STRETCHES, STRETCH = 256, 1 << 18
+BLOCKS, BLOCK = 256, 1 << 18
 _SIMPLE = ("draws", "warmup", "thin", "chains", "first", "device", "noise", "clip", "on_divergence")
 
 
 def identity(settings: Settings, seed: int, keep: Keep, chains: list[Chain]) -> dict[str, str]:
-    """Names and values; `chains` are those of the start."""
+    """The facts, by name; `chains` are those of the start."""
     found = {name: str(getattr(settings, name)) for name in _SIMPLE}
     found |= {"seed": str(seed), "dtype": np.dtype(settings.dtype).name, "minibatch": repr(settings.rows)}
     found |= dict(_facts("model", settings.model))
@@ -45,9 +47,9 @@ def identity(settings: Settings, seed: int, keep: Keep, chains: list[Chain]) -> 
 
 
 def difference(there: dict[str, Any], here: dict[str, str]) -> str | None:
-    """The first fact that is not the same, in words; None if all are."""
+    """The first fact that differs, in words; None if all are equal."""
     for name in (*here, *there):
-        if there.get(name) != here.get(name):
+        if not is_same_fact(there.get(name), here.get(name)):
             return f"{name} is {_short(there.get(name))} there and {_short(here.get(name))} here"
     return None
 
@@ -58,7 +60,7 @@ def _short(value: Any) -> str:
 
 
 def _facts(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """A part and all that is in it."""
+    """The facts of a value and of all that it contains."""
     if isinstance(value, PythonPotential):
         yield name, "Potential"
         for each, part in value.facts().items():
@@ -80,22 +82,27 @@ def _facts(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _kind(value: Any) -> str:
-    """What a tuple is: its class, and what that means to the open functions outside this package."""
+    """The class of a tuple, and its implementations of open functions outside this package."""
     cls = type(value)
     if cls is tuple:
         return "tuple"
     if isinstance(value, Potential):
         return f"Potential {fingerprint(value._functions()[0]).hex()[:32]}"
-    return f"{cls.__qualname__} {implementations_fingerprint(cls).hex()[:32]}"
+    return f"{cls.__qualname__} {implementations_fingerprint(cls).hex()[:32]}" if _is_foreign(cls) else cls.__qualname__
+
+
+def _is_foreign(cls: type) -> bool:
+    """Whether a class, or anything that it means to an open function, is not of this package."""
+    return not in_package(cls) or has_foreign_implementations(cls)
 
 
 def digest_of(array: NDArray[Any]) -> str:
-    """A digest of the bytes of an array; of a long one in a file, of stretches of it."""
+    """A digest of the bytes of an array; of blocks of it, if it is long and in a file."""
     digest = hashlib.sha256()
-    if not (is_mapped(array) and array.nbytes > STRETCHES * STRETCH and array.flags.c_contiguous):
+    if not (is_mapped(array) and array.nbytes > BLOCKS * BLOCK and array.flags.c_contiguous):
         digest.update(np.ascontiguousarray(array).data if array.size > 0 else b"")
         return digest.hexdigest()[:32]
     raw = array.reshape(-1).view(np.uint8)
-    for first in np.linspace(0, raw.size - STRETCH, STRETCHES).astype(np.int64):
-        digest.update(raw[first : first + STRETCH].data)
+    for first in np.linspace(0, raw.size - BLOCK, BLOCKS).astype(np.int64):
+        digest.update(raw[first : first + BLOCK].data)
     return f"{digest.hexdigest()[:32]} (of stretches)"

@@ -1,6 +1,6 @@
-"""A lock on a checkpoint or a file of draws: two runs that write the same one would spoil both.
+"""A lock on a checkpoint or a file of draws: two runs that write to the same one would corrupt it.
 
-The system's own locks end with the process, however it ends. They are tied to a small file beside it, which stays.
+The locks of the system are released when the process ends, however it ends. They are on a small file beside it, which stays.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ log = logging.getLogger("sgmcmc")
 
 
 class Lock:
-    """``with Lock(path): …``; RuntimeError if another run has it, be it one of this process. `what` is said before its name."""
+    """``with Lock(path): …``; RuntimeError if another run has it, in any process. `what` precedes the path in errors."""
 
     _held: set[Path] = set()  # noqa: RUF012  a record lock does not keep out threads of its own process
     _guard = threading.Lock()
@@ -48,7 +48,7 @@ class Lock:
         with Lock._guard:
             Lock._held.discard(self.path)
             if self._number is not None:
-                os.close(self._number)  # which lets go of the lock
+                os.close(self._number)  # releases the lock
 
 
 def _opened(path: Path, what: str) -> int:

@@ -1,4 +1,4 @@
-"""Outputs: where the draws of a run go, and its checkpoint, from the first step to the last."""
+"""Outputs: the files and arrays of a run, opened before its first step and closed after its last."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines.recording import InMemory, Keep, KeepMoments, Recorder, Sink, Tally
-from sgmcmc.engines.scheduler import Chain
-from sgmcmc.run.arguments import Place
+from sgmcmc.run.arguments import Destination
 from sgmcmc.run.checkpoint import Checkpoint, Saved, draws_beside, restore
 from sgmcmc.run.draw_file import DrawFile
 from sgmcmc.run.identity import identity
 from sgmcmc.run.lock import Lock
+from sgmcmc.run.recording import InMemory, Keep, KeepMoments, Recorder, Sink, Tally
+from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings
 
-__all__ = ["Keeping", "open_keeping"]
+__all__ = ["Outputs", "open_outputs"]
 
 
 @dataclass(frozen=True)
-class Keeping:
-    """What is kept of a run, and where."""
+class Outputs:
+    """What is kept of a run, where it goes, and its checkpoint."""
 
     settings: Settings
-    place: Place
+    destination: Destination
     keep: Keep
     chains: list[Chain]
     sink: Sink
@@ -36,8 +36,8 @@ class Keeping:
     file: DrawFile | None
     checkpoint: Checkpoint | None
 
-    def room(self, chains: list[Chain]) -> NDArray[Any]:
-        """Where the engines record: the array of all draws, or a window for each of these chains."""
+    def windows(self, chains: list[Chain]) -> NDArray[Any]:
+        """The array that kernels write to: of all draws, or of the draws of one chunk per chain."""
         if self.recorder is None:
             assert isinstance(self.sink, InMemory)
             array = self.sink.array
@@ -49,7 +49,7 @@ class Keeping:
         return array
 
     def end(self) -> None:
-        """Save once more: the run is over, or was interrupted."""
+        """Save a last time: the run is over, or was interrupted."""
         if self.checkpoint is not None:
             self.checkpoint.save()
 
@@ -58,39 +58,39 @@ class Keeping:
         if self.file is None:
             assert isinstance(self.sink, InMemory)
             return self.sink.array
-        return self.file.mapped() if self.place.out is not None else np.array(self.file.mapped())
+        return self.file.mapped() if self.destination.out is not None else np.array(self.file.mapped())
 
 
 @contextlib.contextmanager
-def open_keeping(
-    settings: Settings, place: Place, keep: Keep, chains: list[Chain], seed: int, saved: Saved | None
-) -> Iterator[Keeping]:
-    """Make the files, or go on with those there are."""
+def open_outputs(
+    settings: Settings, destination: Destination, keep: Keep, chains: list[Chain], seed: int, saved: Saved | None
+) -> Iterator[Outputs]:
+    """Create the files, or reopen those of the run to resume."""
     if isinstance(keep, KeepMoments):
         for chain in chains:
             chain.tally = Tally(np.zeros(settings.dim), np.zeros(settings.dim))
     shape, numbers = (len(chains), settings.draws, keep.size), [c.number for c in chains]
-    file = _file(place, keep, shape, numbers, saved)
+    file = _file(destination, keep, shape, numbers, saved)
     checkpoint = None
-    if place.checkpoint is not None:
+    if destination.checkpoint is not None:
         known = identity(settings, seed, keep, chains)
-        checkpoint = Checkpoint(place.checkpoint, place.every, known, chains, file)
+        checkpoint = Checkpoint(destination.checkpoint, destination.every, known, chains, file)
     with contextlib.ExitStack() as stack:
         if file is not None:
             stack.enter_context(Lock(file.path, "the file of draws "))
             stack.callback(file.close)
         _begin(settings, chains, file, checkpoint, saved)
         sink = InMemory(_memory(shape, keep.dtype), numbers) if file is None else file
-        direct = type(keep) is Keep and file is None and place.executor is None
+        direct = type(keep) is Keep and file is None and destination.executor is None
         recorder = None if direct else Recorder(keep, sink)
-        yield Keeping(settings, place, keep, chains, sink, recorder, file, checkpoint)
+        yield Outputs(settings, destination, keep, chains, sink, recorder, file, checkpoint)
 
 
 def _memory(shape: tuple[int, int, int], kind: Any) -> NDArray[Any]:
-    """Memory for all draws, or a word on how much it would be."""
+    """An array for all draws; ValueError with the size needed if there is no memory for it."""
     try:
         return np.empty(shape, kind)
-    except (MemoryError, ValueError) as error:  # ValueError: more than an address can tell
+    except (MemoryError, ValueError) as error:  # ValueError: more than fits in an address space
         chains, draws, size = shape
         gigabytes = math.prod(shape) * np.dtype(kind).itemsize / 2**30
         raise ValueError(
@@ -100,18 +100,18 @@ def _memory(shape: tuple[int, int, int], kind: Any) -> NDArray[Any]:
 
 
 def _file(
-    place: Place, keep: Keep, shape: tuple[int, int, int], numbers: list[int], saved: Saved | None
+    destination: Destination, keep: Keep, shape: tuple[int, int, int], numbers: list[int], saved: Saved | None
 ) -> DrawFile | None:
-    path = place.out
-    if path is None and place.checkpoint is not None:
-        path = draws_beside(place.checkpoint, saved)
+    path = destination.out
+    if path is None and destination.checkpoint is not None:
+        path = draws_beside(destination.checkpoint, saved)
     return None if path is None or keep.size == 0 else DrawFile(path, shape, keep.dtype, numbers)
 
 
 def _begin(
     settings: Settings, chains: list[Chain], file: DrawFile | None, checkpoint: Checkpoint | None, saved: Saved | None
 ) -> None:
-    """A checkpoint of the very start comes first: whatever happens later, there is one that fits the files."""
+    """Save a checkpoint of the start first, so that there is always one that matches the files."""
     if saved is not None and checkpoint is not None:
         restore(saved, checkpoint.known, chains, settings.plan, file)
         return

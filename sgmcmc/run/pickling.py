@@ -1,8 +1,8 @@
-"""Pickling: how settings reach another process, with all that their types mean.
+"""Pickling: settings for another process, with the user's implementations of open functions.
 
-Functions and classes of a script or a notebook go by value, those of an installed module by name. What a class of a script
-means to the open functions (``@implements``) goes with it. An array in a memory-mapped file goes as the name of the file, which
-must be there too.
+Functions and classes of a script or a notebook are pickled by value, those of an installed module by name. The implementations
+(``@implements``) of a class of a script are pickled with it. An array in a memory-mapped file is pickled as the name of the
+file, which must exist on the other side too.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from sgmcmc.compiler.open_functions import OpenFunction, implements, implements_by_type, open_functions
 from sgmcmc.potentials import PythonPotential
 
-__all__ = ["pack", "unpack"]
+__all__ = ["from_bytes", "to_bytes"]
 
 
-class Meaning(NamedTuple):
-    """One ``@implements`` of a user."""
+class Implemented(NamedTuple):
+    """One ``@implements`` of a user's."""
 
     module: str  # of the open function
     name: str
@@ -35,11 +35,11 @@ class Meaning(NamedTuple):
     device: bool
 
 
-def pack(value: Any) -> bytes:
-    """A value as bytes; TypeError that names it if it cannot travel."""
+def to_bytes(value: Any) -> bytes:
+    """A value as bytes; TypeError if it cannot be pickled."""
     buffer = io.BytesIO()
     try:
-        _Pickler(buffer).dump((list(_meanings(value)), value))
+        _Pickler(buffer).dump((list(_implemented(value)), value))
     except Exception as error:
         raise TypeError(
             f"the model, the sampler or keep= cannot be sent to another process ({error}); make functions and data of what "
@@ -48,23 +48,23 @@ def pack(value: Any) -> bytes:
     return buffer.getvalue()
 
 
-def unpack(data: bytes) -> Any:
-    """What `pack` packed; only ever called on bytes that an executor brought, never on a file."""
-    meanings, value = cloudpickle.loads(data)
-    for meaning in meanings:
-        _restore_meaning(meaning)
+def from_bytes(data: bytes) -> Any:
+    """The value of `to_bytes`; only called on bytes from an executor, never on a file."""
+    records, value = cloudpickle.loads(data)
+    for record in records:
+        _implement_again(record)
     return value
 
 
 class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, np.ndarray):
-            found = _mapped_place(obj)
+            found = _mapped_range(obj)
             return NotImplemented if found is None else (_open_mapped, found)
         return super().reducer_override(obj)
 
 
-def _mapped_place(array: NDArray[Any]) -> tuple[Any, ...] | None:
+def _mapped_range(array: NDArray[Any]) -> tuple[Any, ...] | None:
     """File, dtype, shape and offset of an array that is all of a stretch of a mapped file."""
     base: Any = array
     while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
@@ -81,7 +81,7 @@ def _open_mapped(path: str, dtype: str, shape: tuple[int, ...], offset: int) -> 
     return np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=shape, offset=offset))
 
 
-# ---- what types mean ----------------------------------------------------------------------------------------------------
+# ---- implementations ----------------------------------------------------------------------------------------------------
 
 
 def _classes(value: Any) -> Iterator[type]:
@@ -97,7 +97,7 @@ def _classes(value: Any) -> Iterator[type]:
             yield from _classes(part)
 
 
-def _meanings(value: Any) -> Iterator[Meaning]:
+def _implemented(value: Any) -> Iterator[Implemented]:
     own = {cls for cls in _classes(value) if cls not in (tuple, object) and not _ours(cls)}
     if not own:
         return
@@ -105,21 +105,21 @@ def _meanings(value: Any) -> Iterator[Meaning]:
         for forms, device in ((function.implementations, False), (function.device_forms, True)):
             for key, implementation in list(forms.items()):
                 if any(cls in own for cls in key) and not _ours(implementation):
-                    yield _meaning(function, key, implementation, device)
+                    yield _record_of(function, key, implementation, device)
 
 
-def _meaning(function: OpenFunction, key: tuple[type, ...], implementation: Any, device: bool) -> Meaning:
+def _record_of(function: OpenFunction, key: tuple[type, ...], implementation: Any, device: bool) -> Implemented:
     by_type, allocates = key in function.made_by_type, function.allocates.get(key, True)
-    return Meaning(function.__module__, function.__qualname__, key, implementation, allocates, by_type, device)
+    return Implemented(function.__module__, function.__qualname__, key, implementation, allocates, by_type, device)
 
 
-def _restore_meaning(meaning: Meaning) -> None:
-    function = getattr(importlib.import_module(meaning.module), meaning.name)
-    if meaning.by_type:
-        implements_by_type(function, *meaning.classes)(meaning.implementation)
+def _implement_again(record: Implemented) -> None:
+    function = getattr(importlib.import_module(record.module), record.name)
+    if record.by_type:
+        implements_by_type(function, *record.classes)(record.implementation)
     else:
-        register = implements(function, *meaning.classes, allocates=meaning.allocates, device=meaning.device)
-        register(meaning.implementation)
+        register = implements(function, *record.classes, allocates=record.allocates, device=record.device)
+        register(record.implementation)
 
 
 def _ours(thing: Any) -> bool:

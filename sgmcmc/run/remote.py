@@ -1,8 +1,8 @@
 """Chains on an executor: other processes, or other machines.
 
-A chunk travels as the states of a few chains and comes back as their new states and draws. Nothing here changes before it is
-back, so a chunk that is lost with its worker is just sent again, and gives the same. The model travels once to every worker,
-which knows it from then on by its digest.
+A chunk is sent as the states of a few chains; their new states and draws are returned. Nothing changes here before that, so a
+chunk that is lost with its worker is sent again, with the same result. The model is sent once to every worker, which then
+knows it by its digest.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sgmcmc.engines import scheduler
-from sgmcmc.engines.recording import Collected, Keep, Recorder, Sink
-from sgmcmc.engines.scheduler import Chain
-from sgmcmc.integrators import State
-from sgmcmc.run.pickling import pack, unpack
+from sgmcmc.integrators.state import State
+from sgmcmc.run import scheduler
+from sgmcmc.run.pickling import from_bytes, to_bytes
+from sgmcmc.run.recording import Collected, Keep, Recorder, Sink
+from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings, local_tasks
 from sgmcmc.threads import undisturbed
 
@@ -33,12 +33,12 @@ __all__ = ["RemoteTask", "remote_tasks", "run_there"]
 
 log = logging.getLogger("sgmcmc")
 MOST_GROUPS = 1024
-MOST_ATTEMPTS = 5  # at one chunk, before a worker that dies is taken for the fault of the chunk
-LEAST_SECONDS, MOST_SECONDS = 1.0, 60.0  # of a chunk; in between, 20 times as long as it travels
+MOST_ATTEMPTS = 5  # per chunk, before its loss is an error
+LEAST_SECONDS, MOST_SECONDS = 1.0, 60.0  # of a chunk; in between, 20 times the time of its transfer
 
 
 class Reply(NamedTuple):
-    """What comes back."""
+    """The result of a chunk."""
 
     seconds: float
     chains: list[dict[str, Any]]
@@ -55,15 +55,15 @@ class Failure(NamedTuple):
     error: Exception
 
 
-# ---- there --------------------------------------------------------------------------------------------------------------
+# ---- worker -------------------------------------------------------------------------------------------------------------
 
 
 class Known(NamedTuple):
-    """A run that this worker has been told of; its threads share the model."""
+    """A run that this worker knows; its threads share the model."""
 
     job: scheduler.Job
     keep: Keep
-    turn: contextlib.AbstractContextManager[Any]  # a Python gradient is called by one thread at a time, as it is here
+    turn: contextlib.AbstractContextManager[Any]  # one thread at a time calls a Python gradient
 
 
 _known: OrderedDict[str, Known] = OrderedDict()  # the last two runs
@@ -71,7 +71,7 @@ _telling = threading.Lock()
 
 
 def run_there(digest: str, content: bytes | None, seed: int, parcels: list[dict[str, Any]], count: int) -> Any:
-    """What a worker does: `count` steps of some chains. A worker may have several threads that do it at once."""
+    """Run `count` steps of some chains, on a worker; several of its threads may do so at once."""
     with _telling:
         known = _known.get(digest)
         if known is None:
@@ -88,7 +88,7 @@ def run_there(digest: str, content: bytes | None, seed: int, parcels: list[dict[
 def _learn(digest: str, content: bytes) -> Known:
     while len(_known) > 1:
         _known.popitem(last=False)
-    settings, keep = unpack(content)
+    settings, keep = from_bytes(content)
     turn = threading.Lock() if settings.interpreted else contextlib.nullcontext()
     _known[digest] = Known(settings.job(None), keep, turn)
     return _known[digest]
@@ -101,8 +101,8 @@ def _run_chains(job: scheduler.Job, keep: Keep, seed: int, parcels: list[dict[st
     steps = [(c.step, min(c.step + count, job.end)) for c in chains]
     most = max(job.plan.recorded_before(b) - job.plan.recorded_before(a) for a, b in steps)
     out = np.empty((len(chains), max(1, most), chains[0].state.theta.size), job.dtype)
-    for chain, room in zip(chains, out, strict=True):
-        chain.out = room
+    for chain, own in zip(chains, out, strict=True):
+        chain.out = own
     tasks = local_tasks("cpu", job, chains, seed, 1, out)
     tasks[0].prepare()
     begin = time.perf_counter()
@@ -114,39 +114,39 @@ def _run_chains(job: scheduler.Job, keep: Keep, seed: int, parcels: list[dict[st
 
 
 def _parcel(chain: Chain) -> dict[str, Any]:
-    """A chain without the place where it records."""
+    """The fields of a chain without its `out`."""
     return {field.name: getattr(chain, field.name) for field in fields(Chain) if field.name != "out"}
 
 
 def _unpacked(parcel: dict[str, Any]) -> Chain:
-    """The chain of a parcel, with arrays that may be written to; some executors bring others."""
+    """The chain of a parcel, with writable arrays; some executors return read-only ones."""
     chain = Chain(**copy.deepcopy(parcel), out=np.empty(0))
     chain.state = State(*(np.array(a) for a in chain.state))
     return chain
 
 
-# ---- here ---------------------------------------------------------------------------------------------------------------
+# ---- caller -------------------------------------------------------------------------------------------------------------
 
 
 def remote_tasks(
     executor: Executor, settings: Settings, keep: Keep, job: scheduler.Job, sink: Sink, chains: list[Chain], seed: int
 ) -> list[RemoteTask]:
-    """The chains in as many groups as there may be workers."""
-    content = pack((replace(settings, cores=1), keep))
+    """The chains in groups, at most one per worker that there may be."""
+    content = to_bytes((replace(settings, cores=1), keep))
     groups = scheduler.split(chains, MOST_GROUPS)
     return [RemoteTask(executor, content, settings.window(len(g)), job, sink, g, seed) for g in groups]
 
 
 class RemoteTask(scheduler.Task):
-    """Chains that an executor takes a chunk further at a time."""
+    """Chains that an executor advances by a chunk at a time."""
 
-    apart = True
+    on_copies = True
 
     def __init__(
         self,
         executor: Executor,
         content: bytes,
-        room: int,
+        window: int,
         job: scheduler.Job,
         sink: Sink,
         chains: list[Chain],
@@ -155,17 +155,17 @@ class RemoteTask(scheduler.Task):
         super().__init__(job, chains)
         self.executor, self.content, self.seed, self.sink = executor, content, seed, sink
         self.digest = hashlib.sha256(content).hexdigest()
-        self.room, self.sent = room, 0
+        self.window, self.sent = window, 0
         self.send_model, self.attempts, self.travel, self.begin = False, 0, np.inf, 0.0
 
     def prepare(self) -> None:
-        """Workers compile, or find in their disk cache, what they run."""
+        """Nothing: workers compile, or load from their disk cache, what they run."""
 
     def launch(self, pool: ThreadPoolExecutor) -> Future[Any]:
         alive = [c for c in self.chains if c.diverged is None]
         first = min(c.step for c in alive)
         group = [c for c in alive if c.step == first]  # after Ctrl-C chains may be in different steps
-        count = min(self.count, self.steps_left, self.job.plan.fitting(first, self.room))
+        count = min(self.count, self.steps_left, self.job.plan.fitting(first, self.window))
         later = min((c.step for c in alive if c.step > first), default=self.job.end)
         self.sent = min(count, later - first)
         self.begin, content = time.perf_counter(), self.content if self.send_model else None
@@ -194,7 +194,7 @@ class RemoteTask(scheduler.Task):
         return done
 
     def _again(self, error: Exception) -> int:
-        """A chunk was lost on its way, with the worker that had it, say."""
+        """A chunk was lost, for example with its worker: send it again."""
         self.attempts += 1
         if self.attempts >= MOST_ATTEMPTS:
             raise RuntimeError(

@@ -13,21 +13,21 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sgmcmc import checks
-from sgmcmc.bias.again import Again
 from sgmcmc.bias.health import warn_of
+from sgmcmc.bias.rerun import Rerun
 from sgmcmc.bias.runaway import falls_for_ever
 from sgmcmc.compiler import waiting
-from sgmcmc.engines import scheduler
 from sgmcmc.minibatch import Blocks
-from sgmcmc.run.arguments import Place, as_keep, as_place, as_seed, as_settings, check_progress
-from sgmcmc.run.build_trace import collect, facts
+from sgmcmc.run import scheduler
+from sgmcmc.run.arguments import Destination, as_destination, as_keep, as_seed, as_settings, check_progress
+from sgmcmc.run.auto_scale import in_natural_units
+from sgmcmc.run.build_trace import build_trace, facts
 from sgmcmc.run.checkpoint import load
 from sgmcmc.run.lock import Lock
-from sgmcmc.run.outputs import Keeping, open_keeping
+from sgmcmc.run.outputs import Outputs, open_outputs
 from sgmcmc.run.remote import remote_tasks
 from sgmcmc.run.settings import Settings, local_tasks
 from sgmcmc.run.starts import start
-from sgmcmc.run.units import in_natural_units
 from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace
 
@@ -145,16 +145,17 @@ def sample(
     given |= {"batch_size": batch_size, "minibatch": minibatch, "threads": threads, "on_divergence": on_divergence}
     given |= {"gradient_noise": gradient_noise, "clip_gradient": clip_gradient}
     settings = as_settings(model, sampler, init, given)
+    sampler = settings.sampler
     measured_scale = isinstance(sampler.scale, str)
     check_progress(progress)
     if not isinstance(warn, bool | np.bool_):
         raise TypeError(f"warn={checks.show(warn)} is neither True nor False")
-    place = as_place(checkpoint, checkpoint_every, resume, out, executor, keep, settings.device)
+    destination = as_destination(checkpoint, checkpoint_every, resume, out, executor, keep, settings.device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(waiting.speaking(progress))
-        if place.checkpoint is not None:
-            stack.enter_context(Lock(place.checkpoint))
-        found = place.found()
+        if destination.checkpoint is not None:
+            stack.enter_context(Lock(destination.checkpoint))
+        found = destination.found()
         saved = None if found is None else load(found)
         seed = as_seed(seed, init, None if saved is None else saved.seed)
         if isinstance(sampler.scale, str):
@@ -162,9 +163,9 @@ def sample(
             settings = as_settings(model, sampler, init, given)
         all_chains = start(settings, init, seed)
         kept = as_keep(keep, all_chains[0].state.theta)
-        keeping = stack.enter_context(open_keeping(settings, place, kept, all_chains, seed, saved))
-        again = Again(sample, model, sampler, given | {"seed": seed, "threads": threads, "on_divergence": "drop"})
-        trace = _run(settings, place, keeping, seed, progress, again)
+        outputs = stack.enter_context(open_outputs(settings, destination, kept, all_chains, seed, saved))
+        rerun = Rerun(sample, model, sampler, given | {"seed": seed, "threads": threads, "on_divergence": "drop"})
+        trace = _run(settings, destination, outputs, seed, progress, rerun)
     if measured_scale:
         trace.info["scale"] = np.asarray(sampler.scale).tolist()
     trace.info["minibatch"] = _name(minibatch) if batch_size is not None else None
@@ -180,41 +181,46 @@ def _name(minibatch: Any) -> str:
 
 def _run(
     settings: Settings,
-    place: Place,
-    keeping: Keeping,
+    destination: Destination,
+    outputs: Outputs,
     seed: int,
     progress: bool | Callable[[int], None],
-    again: Again,
+    rerun: Rerun,
 ) -> Trace:
-    job, chains = settings.job(keeping.recorder), keeping.chains
+    job, chains = settings.job(outputs.recorder), outputs.chains
     end = job.end
     left = [c for c in chains if c.diverged is None and c.step < end]  # all of them, unless the run was resumed
     begin, before = time.perf_counter(), sum(c.step for c in chains)
-    tasks, threads = _tasks(settings, place, keeping, job, left, seed)
+    tasks, threads = _tasks(settings, destination, outputs, job, left, seed)
     for task in tasks[:1] if settings.device == "cpu" else tasks:  # every GPU has code of its own
         task.prepare()  # compiles, or loads from the disk cache
     compiled = time.perf_counter()
-    interrupted = _drive(settings, job, chains, threads, progress, tasks, keeping.checkpoint)
+    interrupted = _drive(settings, job, chains, threads, progress, tasks, outputs.checkpoint)
     for task in tasks:
         task.finish()
-    keeping.end()
+    outputs.end()
     seconds = time.perf_counter() - compiled
     info = facts(settings, seed, sum(c.step for c in chains) - before, seconds, compiled - begin)
     info |= {"interrupted": interrupted, "threads": threads}
-    info |= {"executor": None if place.executor is None else type(place.executor).__name__}
-    return collect(settings, job.plan, chains, keeping.values(), keeping.keep, info, again)
+    info |= {"executor": None if destination.executor is None else type(destination.executor).__name__}
+    return build_trace(settings, job.plan, chains, outputs.values(), outputs.keep, info, rerun)
 
 
 def _tasks(
-    settings: Settings, place: Place, keeping: Keeping, job: scheduler.Job, left: list[scheduler.Chain], seed: int
+    settings: Settings,
+    destination: Destination,
+    outputs: Outputs,
+    job: scheduler.Job,
+    left: list[scheduler.Chain],
+    seed: int,
 ) -> tuple[Sequence[scheduler.Task], int]:
-    """Who runs the chains that are not at their end, and how many at once."""
+    """The tasks of the chains that are not at their end, and how many run at once."""
     if len(left) == 0:
         return [], 1
-    if place.executor is not None:
-        tasks = remote_tasks(place.executor, settings, keeping.keep, job, keeping.sink, left, seed)
+    if destination.executor is not None:
+        tasks = remote_tasks(destination.executor, settings, outputs.keep, job, outputs.sink, left, seed)
         return tasks, len(tasks)
-    found = local_tasks(settings.device, job, left, seed, settings.threads, keeping.room(left), settings.cores)
+    found = local_tasks(settings.device, job, left, seed, settings.threads, outputs.windows(left), settings.cores)
     return found, len(found) if settings.device == "cuda" else settings.threads
 
 

@@ -1,4 +1,4 @@
-"""Settings: what a run was asked for, after the checks; all that another process needs to run some of its chains."""
+"""Settings: the checked arguments of a run; all that another process needs to run some of its chains."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.engines import cpu, lanes, python, scheduler, sharding
-from sgmcmc.engines.chains import set_apart
-from sgmcmc.engines.plan import Plan, make_plan, segments_for
-from sgmcmc.engines.recording import Recorder
 from sgmcmc.minibatch import EpochShuffle, FullData, variance_share
 from sgmcmc.parameters import Layout
 from sgmcmc.potentials import PythonPotential, laid_out
+from sgmcmc.run import lanes, loop_compiled, loop_python, scheduler, sharding
+from sgmcmc.run.chains import put_on_own_lines
+from sgmcmc.run.plan import Plan, make_plan, segments_for
+from sgmcmc.run.recording import Recorder
 from sgmcmc.samplers import Sampler, in_precision
 
 __all__ = ["Settings", "local_tasks"]
@@ -59,37 +59,41 @@ class Settings:
 
     @cached_property
     def plan(self) -> Plan:
-        """Which steps there are, and which are kept; made once, at the door. A copy for another process does not have it."""
+        """The plan of the run, made once; a copy of the settings for another process makes its own."""
         return make_plan(
             self.sampler.schedule, self.draws, self.warmup, self.thin, self.first, segments_for(self.chains)
         )
 
     @property
-    def measure(self) -> cpu.Measured | cpu.Unmeasured:
-        """Whether the variance of the gradient noise is measured on the way: where it matters and cannot be known."""
+    def measure(self) -> loop_compiled.Measured | loop_compiled.Unmeasured:
+        """Whether the run measures the variance of the gradient noise: where it has an effect and is not known."""
         if not self.sampler.wants_variance or (isinstance(self.rows, FullData) and not self.own_noise):
-            return cpu.Unmeasured()
-        if self.own_noise:  # two gradients tell it, each of a whole batch
-            return cpu.Measured(1.0)
+            return loop_compiled.Unmeasured()
+        if self.own_noise:  # from two gradients, each of a whole batch
+            return loop_compiled.Measured(1.0)
         h = float(self.sampler.schedule.step_sizes(np.zeros(1, np.int64))[0])
-        rate = h * self.sampler.relaxation if isinstance(self.rows, EpochShuffle) else 0.0  # of others it says nothing
-        return cpu.Measured(math.sqrt(variance_share(self.rows, self.n_rows, rate)))
+        rate = (
+            h * self.sampler.relaxation if isinstance(self.rows, EpochShuffle) else 0.0
+        )  # other rules do not depend on it
+        return loop_compiled.Measured(math.sqrt(variance_share(self.rows, self.n_rows, rate)))
 
     @property
     def known_variance(self) -> float:
-        """The variance of the noise that is added to the gradient, which a run starts with."""
+        """The variance of the noise that is added to the gradient: the first value of V."""
         return 2.0 * self.noise
 
     def job(self, recorder: Recorder | None) -> scheduler.Job:
-        """What the engines want to know."""
+        """All that the chain loops need."""
         kind = self.dtype
         weight = 1.0 if isinstance(self.rows, FullData) else self.n_rows / self.rows.size
-        in_python = partial(python.run_chunk, threads=self.cores // self.threads, twice=self.own_noise)
+        in_python = partial(loop_python.run_chunk, threads=self.cores // self.threads, twice=self.own_noise)
         return scheduler.Job(
-            in_python if self.interpreted else cpu.run_chunk,
+            in_python if self.interpreted else loop_compiled.run_chunk,
             self.sampler.dynamics(self.dim, kind),
             self.model if self.interpreted else self._laid_out(in_precision(self.model, kind)),
-            in_precision(cpu.Gradient(self.rows, self.n_rows, weight, self.noise, self.clip, self.measure), kind),
+            in_precision(
+                loop_compiled.Gradient(self.rows, self.n_rows, weight, self.noise, self.clip, self.measure), kind
+            ),
             self.plan,
             kind,
             recorder,
@@ -100,7 +104,7 @@ class Settings:
         return laid_out(model) if self.device == "cpu" else model
 
     def window(self, chains: int) -> int:
-        """For how many draws chains have room, if draws are passed on after each chunk: 64 MB for all of them, or one draw."""
+        """How many draws per chain a chunk may record, if a recorder takes them: 64 MB for all chains, or one draw."""
         size: int = self.dim * np.dtype(self.dtype).itemsize
         return max(1, min(self.draws, (1 << 26) // max(1, size * chains)))
 
@@ -114,13 +118,13 @@ def local_tasks(
     out: NDArray[Any],
     cores: int = 1,
 ) -> Sequence[scheduler.Task]:
-    """Who runs the chains: the GPUs, or packs of small chains, or teams for each, or groups of chains one after the other."""
+    """Tasks for the chains: on GPUs, in lane groups, sharded over threads, or in groups that run one after the other."""
     if device == "cuda":
-        from sgmcmc.engines import cuda
+        from sgmcmc.run.gpu import chains as gpu_chains
 
-        return cuda.fleets(job, chains, seed)
-    found: Sequence[scheduler.Task] | None = lanes.packs(job, chains, threads, out)
+        return gpu_chains.device_tasks(job, chains, seed)
+    found: Sequence[scheduler.Task] | None = lanes.lane_groups(job, chains, threads, out)
     if found is None:
-        set_apart(chains)
-        found = sharding.teams(job, chains, cores // max(1, min(threads, len(chains))))
+        put_on_own_lines(chains)
+        found = sharding.sharded_tasks(job, chains, cores // max(1, min(threads, len(chains))))
     return scheduler.groups(job, chains, threads) if found is None else found

@@ -1,4 +1,4 @@
-"""Starts: where chains begin, or go on from a trace."""
+"""Starts: the first states of the chains, new or from the end of a trace."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
-from sgmcmc.engines.chains import Herd, Herded
-from sgmcmc.engines.cpu import Unmeasured
-from sgmcmc.engines.scheduler import Chain
-from sgmcmc.integrators import State
+from sgmcmc.integrators.state import State
 from sgmcmc.rng import stream
-from sgmcmc.run.older import with_variance
+from sgmcmc.run.chains import ChainArrays, ChainView
+from sgmcmc.run.loop_compiled import Unmeasured
+from sgmcmc.run.old_formats import with_variance
+from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings
 from sgmcmc.trace import Trace
 
@@ -24,7 +24,7 @@ _WORDS = {"theta": "parameters", "p": "momentum", "xi": "thermostat"}
 
 
 def start(settings: Settings, init: Any, seed: int) -> list[Chain]:
-    """The chains before their first step; where they record is still to be said."""
+    """The chains before their first step; their `out` is set later."""
     sampler, chains, dim, kind = settings.sampler, settings.chains, settings.dim, settings.dtype
     nowhere = np.empty((0, dim), kind)
     if isinstance(init, Trace):
@@ -43,8 +43,8 @@ def start(settings: Settings, init: Any, seed: int) -> list[Chain]:
     extra: dict[str, Any] = {name: values[name] for name in ("p", "xi") if name in values}
     extra |= {"variance": settings.known_variance}
     states, fresh = sampler.start(values["theta"].astype(kind), **extra), "p" not in values
-    herd, keys = Herd(states, np.zeros((chains, dim), kind), np.zeros((chains, 3))), stream(seed, chains - 1)
-    return [Herded(herd, i, keys, nowhere, fresh) for i in range(chains)]
+    arrays, keys = ChainArrays(states, np.zeros((chains, dim), kind), np.zeros((chains, 3))), stream(seed, chains - 1)
+    return [ChainView(arrays, i, keys, nowhere, fresh) for i in range(chains)]
 
 
 def _per_chain(name: str, value: Any, chains: int, size: int) -> NDArray[np.float64]:
@@ -56,13 +56,13 @@ def _per_chain(name: str, value: Any, chains: int, size: int) -> NDArray[np.floa
 
 
 def _cloud(seed: int, chains: int, dim: int) -> NDArray[np.float64]:
-    """Where chains start if nothing is said: normal around 0 with standard deviation 0.1."""
+    """Default starts: normal around 0 with standard deviation 0.1."""
     generators = (np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,))) for number in range(chains))
     return np.stack([0.1 * g.standard_normal(dim) for g in generators])
 
 
 def last_step(trace: Trace) -> int:
-    """The step that a run goes on with after this trace."""
+    """The first step of a run that continues this trace."""
     names = State._fields if "center" not in trace.final else ("theta", "p", "xi", "pending")
     missing = [name for name in (*names, "step", "before") if name not in trace.final]
     if missing:
@@ -86,9 +86,9 @@ def _last_arrays(trace: Trace, final: dict[str, Any], name: str) -> NDArray[Any]
 
 
 def _continue(settings: Settings, trace: Trace, seed: int, nowhere: NDArray[Any]) -> list[Chain]:
-    """Chains that go on from the end of a trace, with the same random numbers as if it had never ended.
+    """Chains that continue a trace; their random numbers are those of one longer run.
 
-    After Ctrl-C they ended in different steps: those behind catch up with the furthest before anything is recorded.
+    After Ctrl-C chains may have ended in different steps: those behind catch up before anything is recorded.
     """
     sampler, chains, dim, kind = settings.sampler, settings.chains, settings.dim, settings.dtype
     final = with_variance(trace.final, sampler.sigma_p, sampler.temperature, sampler.wants_variance)

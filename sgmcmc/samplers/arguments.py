@@ -1,4 +1,4 @@
-"""What a sampler's arguments may be: precisions, parts, scales; each refused with one sentence, or brought into one form."""
+"""The arguments of a sampler (precisions, parts, scales): checked, and converted to one form."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sgmcmc import checks
-from sgmcmc.integrators.preconditioning import Frame
-from sgmcmc.integrators.units import Units
+from sgmcmc.integrators.preconditioning import DiagonalScale, MatrixScale, at
 
 __all__ = [
     "checked_scale",
@@ -51,7 +50,7 @@ def _in_kind(value: Any, kind: Any) -> Any:
 
 
 def contiguous_array(name: str, value: Any, dtype: Any) -> NDArray[Any]:
-    """An array as the kernels want it; infinity and NaN may be in it, and the chain diverges."""
+    """A contiguous array for the kernels; infinity and NaN are allowed, and make the chain diverge."""
     if isinstance(value, np.ndarray) and value.dtype == dtype:
         return np.ascontiguousarray(value)
     with np.errstate(over="ignore"):
@@ -72,6 +71,9 @@ def part_or_default(name: str, value: Any, default: Any) -> Any:
 def checked_scale(value: Any) -> Any:
     if isinstance(value, str):
         return checks.one_of("scale", value, ("auto",))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        at.require(value)
+        return value
     array = checks.finite_array("scale", value)
     if array.ndim == 2 and array.shape[0] == array.shape[1] > 0:
         return _matrix(array)
@@ -95,7 +97,7 @@ def _matrix(array: NDArray[Any]) -> NDArray[Any]:
 def seen_by_kernels(scale: Any) -> Any:
     if not isinstance(scale, np.ndarray):
         return scale
-    return Units(scale) if scale.ndim == 1 else Frame(scale, np.ascontiguousarray(scale.T))
+    return DiagonalScale(scale) if scale.ndim == 1 else MatrixScale(scale, np.ascontiguousarray(scale.T))
 
 
 def is_same(one: Any, two: Any) -> bool:
@@ -105,4 +107,6 @@ def is_same(one: Any, two: Any) -> bool:
 
 
 def show_value(value: Any) -> str:
-    return f"array({value.tolist()})" if isinstance(value, np.ndarray) and value.size <= 8 else repr(value)
+    if isinstance(value, np.ndarray) and value.size <= 8:
+        return f"array({value.tolist()})"
+    return str(value) if isinstance(value, tuple) else repr(value)

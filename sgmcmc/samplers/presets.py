@@ -12,7 +12,7 @@ from typing import Any
 from sgmcmc import checks
 from sgmcmc.kinetics import Gaussian, MonomialGamma
 from sgmcmc.samplers.sampler import Sampler, StepSize
-from sgmcmc.thermostats import FixedFriction, NoseHoover, PerChain, PerCoordinate
+from sgmcmc.thermostats import FixedFriction, NoseHoover, PerChain, PerCoordinate, has_variables
 
 __all__ = ["SGHMC", "SGLD", "SGMGT", "SGMGTD", "SGNHT"]
 
@@ -211,7 +211,7 @@ def SGMGT(
         temperature=temperature,
         scale=scale,
         resample_momentum=resample_momentum,
-        resample_thermostat=None if isinstance(thermostat, FixedFriction) else resample_thermostat,
+        resample_thermostat=None if not has_variables(thermostat) else resample_thermostat,
     )
 
 
@@ -269,7 +269,7 @@ def SGMGTD(
     thermostat=NoseHoover(gamma=1.0, ...), integrator=..., sigma_theta=0.1, sigma_xi=0.1, resample_momentum=100, ...)
     """
     thermostat = _thermostat(gamma, per, center, temperature)
-    fixed = isinstance(thermostat, FixedFriction)
+    fixed = not has_variables(thermostat)
     return Sampler(
         step_size,
         kinetics=MonomialGamma(a, softening, order, mass),

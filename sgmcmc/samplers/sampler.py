@@ -21,9 +21,14 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from sgmcmc import checks
-from sgmcmc.device import step as device_step
-from sgmcmc.integrators import BAOAB, Dynamics, Euler, Noise, State, SymmetricSplitting, advance
-from sgmcmc.integrators.flows import drift
+from sgmcmc.gpu import update as device_step
+from sgmcmc.integrators import BAOAB, Splitting, SymmetricSplitting, advance
+from sgmcmc.integrators.euler import halves_theta_noise
+from sgmcmc.integrators.flows import is_exact
+from sgmcmc.integrators.joint import joint_flow
+from sgmcmc.integrators.preconditioning import at
+from sgmcmc.integrators.splitting import uninterrupted
+from sgmcmc.integrators.state import Dynamics, Noise, OneChain, State
 from sgmcmc.integrators.step import draw_momenta, noise_buffers, update_once
 from sgmcmc.integrators.threaded import is_long, update_spread
 from sgmcmc.kinetics import (
@@ -48,17 +53,19 @@ from sgmcmc.samplers.arguments import (
     seen_by_kernels,
     show_value,
 )
-from sgmcmc.schedules import Constant, Schedule, as_schedule
+from sgmcmc.schedules import Constant, Schedule, as_schedule, longest_of, sizes_of
 from sgmcmc.thermostats import (
+    Crosstalk,
     FixedFriction,
     InferredNoise,
     KnownNoise,
-    PerChain,
-    PerCoordinate,
+    NoCrosstalk,
+    drive,
     friction,
+    has_variables,
+    n_variables,
     relax,
     resample,
-    variables,
 )
 from sgmcmc.threads import usable_cores
 
@@ -119,8 +126,9 @@ class Sampler:
         as_schedule(self.step_size)
         self._set("kinetics", part_or_default("kinetics", self.kinetics, Overdamped()))
         self._set("thermostat", part_or_default("thermostat", self.thermostat, FixedFriction()))
-        default = BAOAB() if isinstance(self.kinetics, Gaussian | Overdamped) else SymmetricSplitting()
-        self._set("integrator", part_or_default("integrator", self.integrator, default))
+        default = BAOAB() if isinstance(self.kinetics, Overdamped) or is_exact(self.kinetics) else SymmetricSplitting()
+        given = Splitting(self.integrator) if isinstance(self.integrator, str) else self.integrator
+        self._set("integrator", part_or_default("integrator", given, default))
         for name in ("sigma_theta", "sigma_p", "sigma_xi", "noise_estimate"):
             self._set(name, checks.number(name, getattr(self, name), 0.0, 1e300))
         self._set("temperature", checks.number("temperature", self.temperature, 0.0, 1e300, open_low=True))
@@ -141,9 +149,19 @@ class Sampler:
         if not isinstance(self.kinetics, Overdamped):
             for function in (energy, velocity, curvature):
                 function.require(self.kinetics)
-        for function in (friction, drift, relax, resample):
+        for function in (n_variables, friction, drive, relax, resample):
             function.require(self.thermostat)
         advance.require(self.integrator, self.kinetics)
+        if "U" in getattr(self.integrator, "word", "") and not joint_flow.has(self.kinetics, self.thermostat):
+            raise ValueError(
+                f"integrator={self.integrator!r} has U, which is solved for kinetics=Gaussian() with thermostat=None; "
+                "give these, or a word with A and O"
+            )
+        if self._n_normals > 1 and self.sigma_theta > 0.0:
+            raise ValueError(
+                f"integrator={self.integrator!r} takes two normals for each momentum, and sigma_theta={self.sigma_theta:g} "
+                "would need a third; give sigma_theta=0, or a word with one of N, O such as 'BAOAB'"
+            )
 
     def _check_composition(self) -> None:
         if self.noise_estimate > self.sigma_p * self.temperature:
@@ -151,7 +169,7 @@ class Sampler:
                 f"noise_estimate={self.noise_estimate:g} is more than sigma_p·temperature = "
                 f"{self.sigma_p * self.temperature:g}, all the noise there is to inject; raise the friction or lower it"
             )
-        if isinstance(self.thermostat, FixedFriction):
+        if not has_variables(self.thermostat):
             for name in ("sigma_xi", "resample_thermostat"):
                 if getattr(self, name):
                     raise ValueError(
@@ -160,7 +178,7 @@ class Sampler:
         if isinstance(self.kinetics, Overdamped):
             if self.sigma_theta == 0.0:
                 raise ValueError("sigma_theta=0.0 without kinetics leaves nothing that moves; give sigma_theta above 0")
-            if not isinstance(self.thermostat, FixedFriction) or self.resample_momentum:
+            if has_variables(self.thermostat) or self.resample_momentum:
                 raise ValueError(
                     "kinetics=None has no momentum for a thermostat or resample_momentum to act on; leave them out"
                 )
@@ -171,7 +189,7 @@ class Sampler:
 
     def _decide_center(self) -> None:
         """An adaptive centre where something pulls ξ to it, or where it moves with the step size; elsewhere it is never used."""
-        if isinstance(self.thermostat, PerCoordinate | PerChain) and self.thermostat.adaptive < 0:
+        if getattr(self.thermostat, "adaptive", 0.0) < 0.0:
             used = self.sigma_xi > 0.0 or self.resample_thermostat is not None or self.has_schedule
             self._set("thermostat", self.thermostat._replace(adaptive=float(used)))
 
@@ -180,12 +198,14 @@ class Sampler:
 
         (Whether it resolves how the posterior's forces move it, h²U''K'', is seen when there are draws: `bias.foreseen`.)
         """
-        longest = self.schedule.longest
+        longest = longest_of(self.schedule)
         if not isinstance(self.kinetics, MonomialGamma) or longest is None:
             return
         stiffness = self.stiffest * longest * self.sigma_p
         if not stiffness <= 0.3 * (1.0 + 1e-9):
-            units = "" if np.ndim(self.scale) or self.scale != 1.0 else '; or scale="auto" with step_size=0.1'
+            units = (
+                "" if not isinstance(self.scale, float) or self.scale != 1.0 else '; or scale="auto" with step_size=0.1'
+            )
             warnings.warn(
                 f"step_size·sigma_p·max K'' = {stiffness:.2g}: above 0.3 the variance may be off by some per cent; take a "
                 f"smaller step, a smaller softening, a larger mass or less friction{units}",
@@ -194,7 +214,11 @@ class Sampler:
             )
 
     @property
-    def schedule(self) -> Schedule:
+    def _n_normals(self) -> int:
+        return int(getattr(self.integrator, "normals", 1))
+
+    @property
+    def schedule(self) -> Any:
         return as_schedule(self.step_size)
 
     @property
@@ -269,17 +293,13 @@ class Sampler:
         dtype : np.float32 or np.float64
         inferred : bool, whether the variance of the gradient noise is inferred from the balance of energies, or known
         """
-        if isinstance(self.scale, str):
-            raise ValueError("scale='auto' is measured by sample before its run; give numbers here")
-        if isinstance(self.scale, np.ndarray) and self.scale.shape not in ((dim,), (dim, dim)):
-            raise ValueError(
-                f"scale has shape {self.scale.shape}; give one number, one for each of {dim} coordinates, or a matrix"
-            )
         value = Dynamics(
             self._kinetics_with_law,
             self.thermostat,
-            self.integrator,
-            seen_by_kernels(self.scale),
+            self.integrator
+            if self.resample_momentum or (inferred and self.wants_variance)
+            else uninterrupted(self.integrator),
+            seen_by_kernels(self.scale_values(dim)),
             self.sigma_theta,
             self.sigma_p,
             self.sigma_xi,
@@ -287,7 +307,10 @@ class Sampler:
             self.noise_estimate,
             0 if self.resample_momentum is None else self.resample_momentum,
             0 if self.resample_thermostat is None else self.resample_thermostat,
+            self._n_normals,
             InferredNoise() if inferred else KnownNoise(),
+            Crosstalk() if self.sigma_theta > 0.0 and self.wants_variance else NoCrosstalk(),
+            OneChain(),
         )
         return in_precision(value, dtype)  # type: ignore[no-any-return]
 
@@ -332,6 +355,10 @@ class Sampler:
             dtype = theta.dtype if theta.dtype in (np.float32, np.float64) else np.float64
         start = checks.finite_array("theta", theta, 1).astype(precision(dtype))
         inferred = gradient_variance is None and self.wants_variance
+        if inferred and not getattr(self.integrator, "infers_noise", True):
+            raise ValueError(
+                f"integrator={self.integrator!r} has no middle at which gradient noise could be inferred; give gradient_variance="
+            )
         own, state = stream(seed, chain), self.start(start, variance=gradient_variance, inferred=inferred)
         if state.p.size:
             draw_momenta(self.dynamics(start.size, start.dtype), state.p, own)
@@ -370,6 +397,18 @@ class Sampler:
             state.variance[:] = self.variance_in_units(variance, theta.shape[-1])
         return state
 
+    def scale_values(self, dim: int) -> Any:
+        """The scale of `dim` coordinates: a number, one for each coordinate, or a matrix."""
+        if isinstance(self.scale, str):
+            raise ValueError("scale='auto' is measured by sample before its run; give numbers here")
+        if isinstance(self.scale, tuple):
+            return np.array([float(at(self.scale, i)) for i in range(dim)])
+        if isinstance(self.scale, np.ndarray) and self.scale.shape not in ((dim,), (dim, dim)):
+            raise ValueError(
+                f"scale has shape {self.scale.shape}; give one number, one for each of {dim} coordinates, or a matrix"
+            )
+        return self.scale
+
     def variance_in_units(self, variance: ArrayLike, dim: int) -> NDArray[np.float64]:
         """The variance of gradient noise that is independent in every coordinate of θ, in the chain's units, one per ξ."""
         given = checks.finite_array("gradient_variance", variance)
@@ -379,15 +418,16 @@ class Sampler:
                 f"of at least 0, or one for each of {dim} coordinates"
             )
         each = np.broadcast_to(given, (dim,))
-        own = each @ self.scale**2 if np.ndim(self.scale) == 2 else each * np.asarray(self.scale) ** 2
-        return np.asarray(own if isinstance(self.thermostat, PerCoordinate) else own.mean(keepdims=True))
+        scale = np.asarray(self.scale_values(dim))
+        own = each @ scale**2 if scale.ndim == 2 else each * scale**2
+        return np.asarray(own if n_variables(self.thermostat, dim) == dim else own.mean(keepdims=True))
 
     def sizes(self, dim: int, inferred: bool = False) -> State:
         """The lengths of a chain's arrays; the kernels trust them."""
         momentum = 0 if isinstance(self.kinetics, Overdamped) else dim
-        n_xi = variables(self.thermostat, dim)
+        n_xi = int(n_variables(self.thermostat, dim))
         n_balance = n_xi if inferred else 0
-        half_noise = self.sigma_theta > 0.0 and not isinstance(self.integrator, Euler)
+        half_noise = self.sigma_theta > 0.0 and halves_theta_noise(self.integrator)
         return State(dim, momentum, n_xi, n_xi, n_balance, n_balance, n_balance, dim if half_noise else 0)
 
     def fits(self, state: State, least: int = 0, inferred: bool = False) -> bool:
@@ -438,7 +478,7 @@ class Sampler:
             raise ValueError(_OTHER_STATE)
         arrays = state.arrays if inplace else State(*(a.copy() for a in state.arrays))
         dynamics = self._dynamics_on_host(theta.size, theta.dtype, state.inferred)
-        h = theta.dtype.type(self.schedule.step_sizes(np.array([state.step]))[0])
+        h = theta.dtype.type(sizes_of(self.schedule, np.array([state.step]))[0])
         place = (state.stream, np.int64(state.step), theta.dtype.type(state.before), h)
         running = NoMoments() if moments is None else moments.next(theta.size, False, np.array)
         if is_long(dynamics, theta.size):
@@ -482,7 +522,7 @@ class Sampler:
         dynamics, room = self._on_device[key]
         own_stream = device.stream_of(gradient)
         arrays = state.arrays if inplace else State(*(device.duplicate(a, own_stream) for a in state.arrays))
-        h = kind.type(self.schedule.step_sizes(np.array([state.step]))[0])
+        h = kind.type(sizes_of(self.schedule, np.array([state.step]))[0])
         place = (state.stream, np.int64(state.step), kind.type(state.before), h)
         running = NoMoments() if moments is None else moments.next(dim, True, device.upload)
         device_step.launch_step(

@@ -41,7 +41,7 @@ _HOMES = {
     "measure_rates": "rates",
     "momentum_law": "laws",
     "occupancy": "stein",
-    "run_suite": "suite",
+    "run_suite": "sgmcmc.evidence.validation.suite",
     "stationary_covariance": "lyapunov",
 }
 __all__ = list(_HOMES)
@@ -50,7 +50,8 @@ __all__ = list(_HOMES)
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    home = _HOMES[name]
+    return getattr(importlib.import_module(home if "." in home else f"{__name__}.{home}"), name)
 
 
 def __dir__() -> list[str]:

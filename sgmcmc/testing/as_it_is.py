@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Euler
+from sgmcmc.integrators import order
 from sgmcmc.samplers import Sampler
 from sgmcmc.schedules import Constant, Cyclical
 from sgmcmc.testing.outside_checks import FRICTION, LOCAL, SURELY
@@ -157,7 +157,7 @@ def _at_scale(sampler: Sampler, s: float, seed: int, tolerance: float) -> Iterat
     figures: Figures | None = None
     for r in range(ROUNDS):
         figures = _run(sampler, s, min(first * 4**r, LONGEST), seed + r)
-        if figures is None or _room(figures.se, tolerance, 1.0) <= FRICTION:
+        if figures is None or _margin(figures.se, tolerance, 1.0) <= FRICTION:
             break
     if figures is None:
         where = f"Gaussian, scale {s:.3g}, as it is"
@@ -167,7 +167,7 @@ def _at_scale(sampler: Sampler, s: float, seed: int, tolerance: float) -> Iterat
     yield _each(sampler, s, figures, seed, tolerance)
 
 
-def _room(se: float, tolerance: float, surely: float) -> float:
+def _margin(se: float, tolerance: float, surely: float) -> float:
     return tolerance + (t_bound(FAMILY, CHAINS) + surely * SURELY) * se
 
 
@@ -177,34 +177,34 @@ def _about(sampler: Sampler, figures: Figures, seed: int) -> str:
 
 
 def _whole(sampler: Sampler, s: float, figures: Figures, seed: int, tolerance: float) -> Finding:
-    off, room, power = figures.mean - 1.0, _room(figures.se, tolerance, 0.0), _room(figures.se, tolerance, 1.0)
+    off, margin, power = figures.mean - 1.0, _margin(figures.se, tolerance, 0.0), _margin(figures.se, tolerance, 1.0)
     check = f"variance ÷ truth; Gaussian, scale {s:.3g}, as it is"
-    bound, about = f"1 ± {room:.2g}", f"se {figures.se:.2g}; {_about(sampler, figures, seed)}"
-    inside, resolved = abs(off) < room, power <= FRICTION
-    order = 1 if isinstance(sampler.integrator, Euler) else 2
-    if inside or abs(off) > room + explained_bias(sampler, s, order):
+    bound, about = f"1 ± {margin:.2g}", f"se {figures.se:.2g}; {_about(sampler, figures, seed)}"
+    inside, resolved = abs(off) < margin, power <= FRICTION
+    least = order(sampler.integrator) or 1
+    if inside or abs(off) > margin + explained_bias(sampler, s, least):
         fine = inside and resolved
         return Finding(check, describe(sampler), figures.mean, bound, fine, about, power, resolved or not inside)
     half = _run(with_steps_times(sampler, 0.5), s, 2 * figures.steps, seed + 10)
     if half is None:
         about = f"diverged with half the steps; {about}"
         return Finding(check, describe(sampler), figures.mean, bound, False, about, power)
-    weight = 2.0**order
+    weight = 2.0**least
     limit = (weight * half.mean - figures.mean) / (weight - 1.0)
     se = float(np.hypot(weight * half.se, figures.se) / (weight - 1.0))
-    room, power = _room(se, tolerance, 0.0), _room(se, tolerance, 1.0)
-    right = abs(limit - 1.0) < room
+    margin, power = _margin(se, tolerance, 0.0), _margin(se, tolerance, 1.0)
+    right = abs(limit - 1.0) < margin
     words = f"bias {off:+.3f} at this step, {half.mean - 1.0:+.3f} at half of it: "
-    words += f"right to order {order}" if right else f"not the h^{order} of its integrator"
+    words += f"right to order {least}" if right else f"not the h^{least} of its integrator"
     check = f"variance ÷ truth at h → 0; Gaussian, scale {s:.3g}, as it is"
-    return Finding(check, describe(sampler), limit, f"1 ± {room:.2g}", right, f"{words}; {about}", power)
+    return Finding(check, describe(sampler), limit, f"1 ± {margin:.2g}", right, f"{words}; {about}", power)
 
 
-def explained_bias(sampler: Sampler, s: float, order: int) -> float:
-    """The bias that steps of this size may have: half of (h · the fastest rate)^order, or what explicit Euler has."""
+def explained_bias(sampler: Sampler, s: float, least: int) -> float:
+    """The bias that steps of this size may have: half of (h · the fastest rate)^least, or what explicit Euler has."""
     h = largest_step(sampler)
-    size = 0.5 * (h * fastest(sampler, s)) ** order
-    return 4.0 * EULER + size if order == 1 else size
+    size = 0.5 * (h * fastest(sampler, s)) ** least
+    return 4.0 * EULER + size if least == 1 else size
 
 
 def _each(sampler: Sampler, s: float, figures: Figures, seed: int, tolerance: float) -> Finding:
@@ -212,12 +212,12 @@ def _each(sampler: Sampler, s: float, figures: Figures, seed: int, tolerance: fl
     values = figures.second / figures.mean
     se = values.std(axis=0, ddof=1) / CHAINS**0.5
     t = t_bound(FAMILY * values.shape[1], CHAINS)
-    off, room = values.mean(axis=0) - 1.0, tolerance + t * se
-    k = int(np.argmax(np.abs(off) / room))
-    power = float((room + SURELY * se).max())
-    inside, resolved = bool(abs(off[k]) < room[k]), power <= LOCAL
+    off, margin = values.mean(axis=0) - 1.0, tolerance + t * se
+    k = int(np.argmax(np.abs(off) / margin))
+    power = float((margin + SURELY * se).max())
+    inside, resolved = bool(abs(off[k]) < margin[k]), power <= LOCAL
     check = f"variance ÷ mean, each coordinate; Gaussian, scale {s:.3g}, as it is"
     about = f"coordinate {k} of {values.shape[1]}; {_about(sampler, figures, seed)}"
     figure = float(1.0 + off[k])
     fine = inside and resolved
-    return Finding(check, describe(sampler), figure, f"1 ± {room[k]:.2g}", fine, about, power, resolved or not inside)
+    return Finding(check, describe(sampler), figure, f"1 ± {margin[k]:.2g}", fine, about, power, resolved or not inside)

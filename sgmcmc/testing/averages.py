@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Noise, State
+from sgmcmc.integrators.state import Noise, State
 from sgmcmc.testing.statistics import Slope, fit_slope, z_of_mean
 from sgmcmc.testing.targets import Target
 from sgmcmc.testing.under_test import Subject, exact_start
-from sgmcmc.thermostats import PerChain
+from sgmcmc.thermostats import couples_coordinates
 
 __all__ = ["BLOCKS", "Coupled", "blocks", "coupled_averages", "exponent", "observable", "time_averages"]
 
@@ -65,7 +65,7 @@ def exponent(x: Array, samples: Array) -> Slope:
 
 def _as_copies(subject: Subject, state: State) -> State:
     """(copies, 1) to (1, copies): coordinates are independent unless they share a thermostat, and much faster than rows."""
-    if isinstance(subject.sampler.thermostat, PerChain):
+    if couples_coordinates(subject.sampler.thermostat):
         return state
     return State(*(np.ascontiguousarray(a.T) for a in state))
 

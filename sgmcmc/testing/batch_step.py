@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sgmcmc.compiler.kernels import kernel
-from sgmcmc.integrators import Noise, State
+from sgmcmc.integrators.state import Noise, State
 from sgmcmc.integrators.step import begin, fill_noise, update
 from sgmcmc.kinetics import curvature, energy, velocity
 from sgmcmc.rng import Stream

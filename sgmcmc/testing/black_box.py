@@ -275,8 +275,8 @@ def figure(figure: Any, profile: str = "quick", seed: int = 0) -> None:
     found = _FOUND[profile, seed] if (profile, seed) in _FOUND else list(findings(profile, seed))
     rows = [f for f in found if f.check.startswith("variance ÷ truth")]
     axes = figure.subplots()
-    room = np.array([float(f.bound.split("±")[1].split()[0]) for f in rows])
-    axes.errorbar([f.figure for f in rows], np.arange(len(rows)), xerr=room, fmt="none", ecolor="0.8", elinewidth=4)
+    margin = np.array([float(f.bound.split("±")[1].split()[0]) for f in rows])
+    axes.errorbar([f.figure for f in rows], np.arange(len(rows)), xerr=margin, fmt="none", ecolor="0.8", elinewidth=4)
     axes.plot([f.figure for f in rows], np.arange(len(rows)), "o", ms=4)
     axes.axvline(1.0, color="0.3", lw=0.8)
     axes.set_yticks(np.arange(len(rows)), [f"{f.subject}; {f.check.split('; ')[1]}" for f in rows], fontsize=5)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Euler
+from sgmcmc.integrators import order
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing.problems import Problem, linear, logistic, softmax, tamper
 from sgmcmc.testing.report import Finding, Report, within
@@ -43,18 +43,20 @@ def _runner(
 
     p and ξ start in their laws.
     """
-    from sgmcmc.engines import cpu, plan, scheduler
     from sgmcmc.minibatch import FullData, as_minibatch
     from sgmcmc.potentials import laid_out
     from sgmcmc.rng import stream
+    from sgmcmc.run import loop_compiled, plan, scheduler
 
     steps = plan.make_plan(sampler.schedule, draws, warmup, thin)
 
     def run(model: Any, theta: Array, seed: int, k: int) -> Array:
         rows = as_minibatch(batch_size, "replacement", model.n_rows)
         weight = 1.0 if isinstance(rows, FullData) else model.n_rows / rows.size
-        gradient = cpu.Gradient(rows, model.n_rows, weight, 0.0, np.inf)
-        job = scheduler.Job(cpu.run_chunk, sampler.dynamics(theta.size), laid_out(model), gradient, steps, np.float64)
+        gradient = loop_compiled.Gradient(rows, model.n_rows, weight, 0.0, np.inf)
+        job = scheduler.Job(
+            loop_compiled.run_chunk, sampler.dynamics(theta.size), laid_out(model), gradient, steps, np.float64
+        )
         state = sampler.start(theta)
         if state.xi.size:
             spread = np.sqrt(sampler.thermostat.gamma * sampler.temperature)
@@ -201,29 +203,29 @@ def check_calibration(
     >>> sg.testing.check_calibration(linear(), sg.SGLD(0.1), datasets=4, time=1.0)
     Calibration: sampler on linear regression: 4 checks, passed
     """
-    order = 1 if batch_size is not None or isinstance(sampler.integrator, Euler) else 2
+    power = 1 if batch_size is not None or order(sampler.integrator) == 1 else 2
     subject = f"{name or 'sampler'} on {problem.name}" + (
         f", batches of {batch_size}" if batch_size is not None else ""
     )
     subject += f", T = {sampler.temperature:g}" if sampler.temperature != 1.0 else ""
-    detail = f"{datasets} data sets, order {order} in h, seed {seed}"
+    detail = f"{datasets} data sets, order {power} in h, seed {seed}"
     result, allowed = sbc(problem, sampler, datasets, batch_size, seed, time), p_bound(4 * family)
-    p = _uniformity(result.ranks, order)
+    p = _uniformity(result.ranks, power)
     found = [Finding("ranks uniform at h → 0, p", subject, p, f"> {allowed:.2g}", p > allowed, detail)]
 
-    def judge(check: str, values: Array, order: int) -> None:
+    def judge(check: str, values: Array, k: int) -> None:
         bound = z_bound(4 * family * values.shape[2])
         at = f"z at h {_worst(values[0]):.1f}, at h/2 {_worst(values[1]):.1f}; {detail}"
-        found.append(within(check, subject, _worst(_extrapolated(values, order)), bound, at))
+        found.append(within(check, subject, _worst(_extrapolated(values, k)), bound, at))
 
     u = (result.ranks + 0.5) / (DRAWS + 1) - 0.5
-    judge("moments of ranks at h → 0, z", np.concatenate((u, u**2 - (1 - (DRAWS + 1) ** -2) / 12), axis=2), order)
+    judge("moments of ranks at h → 0, z", np.concatenate((u, u**2 - (1 - (DRAWS + 1) ** -2) / 12), axis=2), power)
     if result.whitened is not None:
         w = result.whitened
-        judge("exact posterior at h → 0, z", np.concatenate((w.mean(axis=2), (w**2).mean(axis=2) - 1), axis=2), order)
+        judge("exact posterior at h → 0, z", np.concatenate((w.mean(axis=2), (w**2).mean(axis=2) - 1), axis=2), power)
     cut_off = sampler.sigma_theta > 0.0
     judge(
-        "Geweke's joint test at h → 0, z", geweke(problem, sampler, datasets, batch_size, seed), 1 if cut_off else order
+        "Geweke's joint test at h → 0, z", geweke(problem, sampler, datasets, batch_size, seed), 1 if cut_off else power
     )
     return Report(f"Calibration: {subject}", found)
 

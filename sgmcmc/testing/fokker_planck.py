@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Euler, Noise, State
+from sgmcmc.integrators import Euler, is_explicit
+from sgmcmc.integrators.state import Noise, State
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, Relativistic
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing.laws import kinetic, momentum_law
@@ -25,7 +26,7 @@ from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.targets import MIXTURE, QUARTIC, Target
 from sgmcmc.testing.time_scales import fastest
 from sgmcmc.testing.under_test import Kernel, Subject, laws_of, plain
-from sgmcmc.thermostats import NoseHoover, PerChain
+from sgmcmc.thermostats import NoseHoover, sharers
 
 __all__ = ["Residual", "check_stationarity", "findings", "generator_error", "points_of", "residual"]
 
@@ -102,7 +103,7 @@ def _step(subject: Subject, target: Target, x: Array, dim: int, h: float, normal
         noise.append(Noise(p, theta, xi))
     state = _start(subject, x, dim)
     after = subject.move(state, target.gradient(state.theta), noise[0], 0.0, h, 1, 0)
-    if isinstance(subject.sampler.integrator, Euler):
+    if is_explicit(subject.sampler.integrator):
         return _joined(after)
     return _joined(subject.move(after, target.gradient(after.theta), noise[1], h, 0.0, 2, 0))
 
@@ -114,7 +115,7 @@ def _drift(subject: Subject, target: Target, x: Array, dim: int, h: float = 16.0
 def _diffusion(subject: Subject, target: Target, x: Array, dim: int, h: float = 16.0) -> Array:
     """D (point, variable, variable): half the covariance of a step over h, to an error of order h."""
     n = x.shape[1]
-    unit = np.eye(2 * n).reshape(2 * n, 2, n)[: n if isinstance(subject.sampler.integrator, Euler) else 2 * n]
+    unit = np.eye(2 * n).reshape(2 * n, 2, n)[: n if is_explicit(subject.sampler.integrator) else 2 * n]
     both = [[_step(subject, target, x, dim, h, sign * e) for sign in (1.0, -1.0)] for e in unit]
     change = np.array([0.5 * (plus - minus) for plus, minus in both])
     covariance: Array = np.einsum("kni,knj->nij", change, change)
@@ -127,7 +128,7 @@ def _slopes(sampler: Sampler, target: Target, x: Array, dim: int) -> tuple[Array
     k1, k2 = derivatives(lambda q: kinetic(sampler.kinetics, q)[0], p, np.abs(p)) if p.size else (p, p)
     f2 = np.ones_like(xi)
     if xi.size:
-        f2 *= (dim if isinstance(sampler.thermostat, PerChain) else 1) / sampler.thermostat.gamma
+        f2 *= float(sharers(sampler.thermostat, dim)) / sampler.thermostat.gamma
     first = np.concatenate((target.gradient(theta), k1, f2 * (xi - sampler.sigma_p)), axis=1)
     return first, np.concatenate((target.hessian(theta), k2, f2), axis=1)
 
@@ -250,7 +251,7 @@ def _stationarity(subject: Subject, target: Target, dim: int, points: int, seed:
     euler = subject.with_(integrator=Euler())
     found = residual(euler, target, x, dim).relative
     yield within("Fokker–Planck residual, relative", what, found, TOLERANCE, detail)
-    if not isinstance(subject.sampler.integrator, Euler):
+    if not is_explicit(subject.sampler.integrator):
         drift, diffusion = generator_error(subject, target, x, dim)
         bound = max(LIMIT, ROUNDING * _quartile(subject.sampler))
         yield within("drift of the splitting for h → 0", what, drift, bound, detail)

@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Euler, Noise
+from sgmcmc.integrators import is_explicit, order
+from sgmcmc.integrators.state import Noise
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing.defects import Defects, fit_power
 from sgmcmc.testing.laws import kinetic
@@ -66,8 +67,8 @@ def sobol_normals(columns: int, scrambles: int, log2_points: int, seed: int) -> 
 
 
 def order_of(sampler: Sampler) -> int:
-    """The order in h that the defect of a right sampler has at least: 2 for Euler, 3 for a splitting."""
-    return 2 if isinstance(sampler.integrator, Euler) else 3
+    """The order in h that the defect of a right sampler has at least: one more than that of the integrator."""
+    return (order(sampler.integrator) or 1) + 1
 
 
 def one_step(
@@ -95,7 +96,7 @@ def one_step(
     start = subject.start(begin, p if sizes.p else None, xi if sizes.xi else None)
     noise = Noise(*(np.array(n, order="C") for n in z[3:6]))
     after = subject.move(start, gradient(x), noise, 0.0, h, step, seed)
-    if isinstance(sampler.integrator, Euler):
+    if is_explicit(sampler.integrator):
         return Point(x, p, xi), Point(after.theta, after.p, after.xi)
     last = Noise(np.array(z[7], order="C"), np.zeros_like(noise.theta), np.array(z[8], order="C"))
     closed = subject.move(after, gradient(after.theta), last, h, 0.0, step + 1, seed)

@@ -158,7 +158,7 @@ def _momentum_law(kinetics: Any, temperature: float) -> Law:
 
 
 @lru_cache(maxsize=64)
-def thermostat_law(center: float, gamma: float, temperature: float, sharers: int = 1) -> Law:
+def thermostat_law(center: float, gamma: float, temperature: float, sharers: float = 1.0) -> Law:
     """exp(−F(ξ)/T) with F = (ξ − μ)²/(2γ/sharers)."""
     v = gamma / sharers
     return Law(lambda x: 0.5 * (x - center) ** 2 / v, temperature, float(np.sqrt(v * temperature)))

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Euler, State
+from sgmcmc.integrators import Euler, is_explicit
+from sgmcmc.integrators.state import State
 from sgmcmc.kinetics import (
     Gaussian,
     LinearMonomial,
@@ -199,7 +200,7 @@ def after_steps(subject: Subject, target: Target, state: State, h: float, steps:
         noise = subject.draw_noise(state, seed, step)
         state = subject.move(state, target.gradient(state.theta), noise, before, h, step, seed)
         before = h
-    if isinstance(subject.sampler.integrator, Euler):
+    if is_explicit(subject.sampler.integrator):
         return After(state.theta, state.p, state.xi)
     noise = subject.draw_noise(state, seed, steps)
     closed = subject.move(state, target.gradient(state.theta), noise, h, 0.0, steps, seed)

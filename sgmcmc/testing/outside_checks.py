@@ -53,27 +53,35 @@ class Judge:
         allowed, n = self.rules.tolerance, len(values)
         t = self.rules.bound(n)
         figure, se = float(values.mean()), float(values.std(ddof=1) / n**0.5)
-        room = allowed + t * se
-        words = f"{truth:.4g} ± {room:.2g} ({allowed:g} + {t:.2f}·se)"
-        return self.finding(check, figure, truth, room, words, room + SURELY * se, needed, f"se {se:.2g}; ")
+        margin = allowed + t * se
+        words = f"{truth:.4g} ± {margin:.2g} ({allowed:g} + {t:.2f}·se)"
+        return self.finding(check, figure, truth, margin, words, margin + SURELY * se, needed, f"se {se:.2g}; ")
 
     def all_near(self, check: str, values: Array, truth: float, names: list[str], needed: float) -> Finding:
         """The means of many figures (chains, figures) are `truth`: the one that is farthest off for its bound."""
         t, n = self.rules.bound(len(values), values.shape[1]), len(values)
         figures, se = values.mean(axis=0), values.std(axis=0, ddof=1) / n**0.5
-        room = self.rules.tolerance + t * se
-        k = int(np.argmax(np.abs(figures - truth) / room))
-        words = f"{truth:.4g} ± {room[k]:.2g} ({self.rules.tolerance:g} + {t:.2f}·se)"
-        power = float((room + SURELY * se).max())
+        margin = self.rules.tolerance + t * se
+        k = int(np.argmax(np.abs(figures - truth) / margin))
+        words = f"{truth:.4g} ± {margin[k]:.2g} ({self.rules.tolerance:g} + {t:.2f}·se)"
+        power = float((margin + SURELY * se).max())
         detail = f"se {se[k]:.2g}; {names[k]} of {len(names)}; "
-        return self.finding(check, float(figures[k]), truth, float(room[k]), words, power, needed, detail)
+        return self.finding(check, float(figures[k]), truth, float(margin[k]), words, power, needed, detail)
 
     def finding(
-        self, check: str, figure: float, truth: float, room: float, words: str, power: float, needed: float, detail: str
+        self,
+        check: str,
+        figure: float,
+        truth: float,
+        margin: float,
+        words: str,
+        power: float,
+        needed: float,
+        detail: str,
     ) -> Finding:
         """What is outside its bound, however wide that is, is wrong, unless the start may be the reason."""
         off = abs(figure - truth)
-        inside, resolved = bool(off < room), power <= needed
+        inside, resolved = bool(off < margin), power <= needed
         wrong = not inside and off > self.doubt
         about = detail + self.rules.about + ("" if resolved else f"; {needed:g} should be seen")
         about += "" if inside or wrong else "; the start is not forgotten"
@@ -165,13 +173,13 @@ def _forgets(judge: Judge, w: Averages) -> tuple[list[Finding], float]:
     second = w.second.mean(axis=1)
     figure, se = _gap(second, run.away)
     t = judge.rules.bound(int(run.away.sum()))
-    room = judge.rules.tolerance + t * se
-    words = f"0 ± {room:.2g} ({judge.rules.tolerance:g} + {t:.2f}·se)"
+    margin = judge.rules.tolerance + t * se
+    words = f"0 ± {margin:.2g} ({judge.rules.tolerance:g} + {t:.2f}·se)"
     check = f"forgets its start: variance from away − from the target; {judge.where}"
-    power, inside = room + SURELY * se, abs(figure) < room
+    power, inside = margin + SURELY * se, abs(figure) < margin
     about = f"se {se:.2g}; starts at {STARTS}; {judge.rules.about}"
     passed = bool(inside and power <= 2.0 * NEEDED)
-    doubt = abs(figure) + (3.0 * se if room <= SURE else room) if inside else np.inf
+    doubt = abs(figure) + (3.0 * se if margin <= SURE else margin) if inside else np.inf
     return [Finding(check, run.box.name, figure, words, passed, about, power, passed)], doubt
 
 

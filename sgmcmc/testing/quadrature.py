@@ -73,8 +73,9 @@ def _rules(sampler: Sampler, nodes: int) -> list[tuple[Array, Array]]:
 
 
 def _noise_in_the_middle(sampler: Sampler) -> bool:
-    """BAOAB has its noise in O: the kick that closes the step brings none."""
-    return type(sampler.integrator).__name__ == "BAOAB"
+    """Whether what closes a step brings no noise to p, as with BAOAB, which has it in O."""
+    flows = sampler.integrator.cycle.flows
+    return not any(f.before > 0.0 and set(f.letters) & set("NO") for f in flows)
 
 
 def quadrature_defects(subject: Subject, target: Target, h: float, nodes: int = 5) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """A battery for random words: does a sequence of 32-bit words look like coin tosses?
 
 The tests are those of Knuth, Marsaglia and TestU01 (L'Ecuyer and Simard 2007, https://doi.org/10.1145/1268776.1268777), each
-a function of an array of uint32 that gives back p-values, one per statistic. Both tails count: counts that fit too well are
+a function of an array of uint32 that returns p-values, one per statistic. Both tails count: counts that fit too well are
 as wrong as counts that do not fit. They are smoke tests of 10⁶ to 10⁷ words; Philox itself passes all of TestU01.
 """
 

@@ -2,13 +2,14 @@
 
 `Reference` moves copies of a chain as `Kernel` does, on the same normals, and must agree with it to rounding: two programs
 with nothing in common but the mathematics. It is made of small methods, so that a wrong sampler (see mutants.py) is a
-subclass with one method wrong. A cycle, cut at the gradient, w = (h_before + h)/2:
+subclass with one method wrong. A splitting is read flow by flow off the cycle of its word, cut at the gradient, with
+w = (h_before + h)/2:
 
-    splitting   θ += pending − wσ_θg;  X(w);  p += −wg + √(2Dw) n;  B(h/2) A(h) B(h/2);   θ += pending = ½√(2σ_θTh) n
-    BAOAB       θ += pending − wσ_θg;  X(w);  p += −wg;             A(h/2) O(h) A(h/2);   θ += pending = ½√(2σ_θTh) n
-    Euler       all drifts at the old state
+    BNFAFNB   θ += pending − wσ_θg;  X(w);  p += −wg + √(2Dw) n;  F(h/2) A(h) F(h/2);   θ += pending = ½√(2σ_θTh) n
+    BAOAB     θ += pending − wσ_θg;  X(w);  p += −wg;             A(h/2) O(h) A(h/2);   θ += pending = ½√(2σ_θTh) n
+    Euler     all drifts at the old state
 
-with A: θ += τK'(p), ξ += τγ(K'² − TK'');  B: dp = −ξK'(p)dt;  O: B and noise;  X: the Ornstein–Uhlenbeck process of ξ.
+with A: θ += τK'(p), ξ += τγ(K'² − TK'');  F: dp = −ξK'(p)dt;  O: F and noise;  X: the Ornstein–Uhlenbeck process of ξ.
 Gradient noise of variance V, which the state has, moves the centre of ξ to σ_p − B̂/T + hV/(2T) and ξ with it where h changes;
 with c = σ_θhV/(2T), A moves θ by (1 − 2c)τK'(p), and pending is √(1 − c) times as large.
 """
@@ -21,12 +22,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import BAOAB, Euler, Noise, State
+from sgmcmc.integrators import is_explicit
+from sgmcmc.integrators.state import Noise, State
 from sgmcmc.kinetics import Gaussian, Overdamped
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing import reference_kinetics as kinetic
 from sgmcmc.testing.under_test import describe
-from sgmcmc.thermostats import PerChain
+from sgmcmc.thermostats import n_variables, sharers
 
 __all__ = ["Reference"]
 
@@ -99,9 +101,6 @@ class Reference:
         c: Array = np.minimum(0.5 * self.sampler.sigma_theta * self.h * s.variance / self.T, 0.9)
         return c
 
-    def compensate(self, s: State) -> None:
-        s.theta[:] -= 2.0 * self.crosstalk(s) * self.h * self.scale * self.velocity(s.p)
-
     # ---- parts of the drift and of the noise -------------------------------------------------------------------------
 
     def velocity(self, p: Array) -> Array:
@@ -123,15 +122,15 @@ class Reference:
         return self.shared(excess)
 
     def shared(self, excess: Array) -> Array:
-        return excess.mean(axis=1, keepdims=True) if isinstance(self.sampler.thermostat, PerChain) else excess
+        dim = excess.shape[1]
+        return excess if n_variables(self.sampler.thermostat, dim) == dim else excess.mean(axis=1, keepdims=True)
 
     def thermostat_rate(self) -> float:
         return float(self.sampler.thermostat.gamma)
 
     def thermostat_width(self, state: State) -> float:
         """v with F = (ξ − μ)²/(2v)."""
-        per_chain = isinstance(self.sampler.thermostat, PerChain)
-        return float(self.sampler.thermostat.gamma) / (state.theta.shape[1] if per_chain else 1)
+        return float(self.sampler.thermostat.gamma / sharers(self.sampler.thermostat, state.theta.shape[1]))
 
     def thermostat_variance(self, state: State) -> float:
         return self.thermostat_width(state) * self.T
@@ -169,20 +168,21 @@ class Reference:
     def add_noise(self, s: State, normals: Array, tau: float) -> None:
         s.p[:] += self.amplitude_p(tau) * normals
 
-    def rub(self, s: State, tau: float) -> None:
+    def apply_friction(self, s: State, tau: float, first: bool = True) -> None:
+        """F; `first` is whether it stands before the middle of the cycle."""
         s.p[:] = self.friction_flow(s.p, tau * self.friction(s))
 
     def drift(self, s: State, tau: float) -> None:
-        s.theta[:] += self.scale * tau * self.velocity(s.p)
+        s.theta[:] += (1.0 - 2.0 * self.crosstalk(s)) * self.scale * tau * self.velocity(s.p)
         if s.xi.size:
             s.xi[:] += tau * self.thermostat_rate() * self.excess(s.p)
 
     def ou_step(self, s: State, normals: Array, tau: float) -> None:
         """O: p ← e^{−λτ}p + √((D/λ)(1 − e^{−2λτ})) n with λ = f/m, or a friction flow on either side of the noise."""
         if not isinstance(self.sampler.kinetics, Gaussian):
-            self.rub(s, 0.5 * tau)
+            self.apply_friction(s, 0.5 * tau)
             self.add_noise(s, normals, tau)
-            self.rub(s, 0.5 * tau)
+            self.apply_friction(s, 0.5 * tau)
             return
         rate = np.asarray(self.friction(s) / self.sampler.kinetics.mass)
         safe = np.where(rate == 0.0, 1.0, rate)
@@ -239,39 +239,83 @@ class Reference:
         if h != before and before > 0.0 and h > 0.0 and s.xi.size:
             s.xi[:] += 0.5 * (h - before) * s.variance / self.T
         force = self.scaled(gradient)
-        if isinstance(self.sampler.integrator, Euler):
+        if is_explicit(self.sampler.integrator):
             self.euler(s, force, noise, h, step, seed)
             return s
         w = self.kick_time(before, h)
         if s.pending.size:
             self.end_diffusion(s, force, w)
         if not isinstance(self.sampler.kinetics, Overdamped):
-            self.move_thermostat(s, noise.xi, w, step)
-            self.kick(s, force, w)
-            whole = self.baoab if isinstance(self.sampler.integrator, BAOAB) else self.splitting
-            whole(s, noise, w, h, step, seed)
+            self.follow(s, force, noise, before, h, step, seed)
         if s.pending.size:
             self.begin_diffusion(s, noise.theta, h)
         return s
 
-    def splitting(self, s: State, noise: Noise, w: float, h: float, step: int, seed: int) -> None:
-        self.add_noise(s, noise.p, w)
-        self.rub(s, 0.5 * h)
-        self.drift(s, 0.5 * h)
-        if self.is_turn(self.sampler.resample_momentum, step):
+    def follow(self, s: State, force: Array, noise: Noise, before: float, h: float, step: int, seed: int) -> None:
+        """The flows of the word, one after another, with fresh momenta at the middle of the cycle."""
+        cycle, normals = self.sampler.integrator.cycle, [noise.p, noise.theta]
+        resampling = self.is_turn(self.sampler.resample_momentum, step)
+        in_middle = not any("X" in f.letters for f in cycle.flows)  # then ξ gets its noise there
+        for i, f in enumerate(cycle.flows):
+            tau, is_middle = f.before * before + f.own * h, i == cycle.middle
+            halves = 2 if is_middle and (f.letters == "A" or (resampling and f.letters == "U")) else 1
+            for half in range(halves):
+                if half == 1:
+                    if in_middle:
+                        self.move_thermostat(s, noise.xi, tau, step)
+                    if resampling:
+                        self.refresh(s, step, seed)
+                if halves == 2:
+                    self.drift(s, 0.5 * tau)
+                elif is_middle and f.letters == "O" and resampling:
+                    self.refresh(s, step, seed)
+                else:
+                    self.flow(s, f.letters, tau, force, noise, normals, step, cycle.middle is None or i < cycle.middle)
+        if cycle.middle is None and resampling:
             self.refresh(s, step, seed)
-        self.drift(s, 0.5 * h)
-        self.compensate(s)
-        self.rub(s, 0.5 * h)
 
-    def baoab(self, s: State, noise: Noise, w: float, h: float, step: int, seed: int) -> None:
-        self.drift(s, 0.5 * h)
-        if self.is_turn(self.sampler.resample_momentum, step):
-            self.refresh(s, step, seed)
-        else:
-            self.ou_step(s, noise.p, h)
-        self.drift(s, 0.5 * h)
-        self.compensate(s)
+    def flow(
+        self,
+        s: State,
+        letters: str,
+        tau: float,
+        force: Array,
+        noise: Noise,
+        normals: list[Array],
+        step: int,
+        first: bool,
+    ) -> None:
+        """Flows that commute, of which each is one letter."""
+        if "X" in letters:
+            self.move_thermostat(s, noise.xi, tau, step)
+        if "B" in letters:
+            self.kick(s, force, tau)
+        if "N" in letters:
+            self.add_noise(s, normals.pop(0), tau)
+        if letters == "F":
+            self.apply_friction(s, tau, first)
+        if letters == "A":
+            self.drift(s, tau)
+        if letters == "O":
+            self.ou_step(s, normals.pop(0), tau)
+        if letters == "U":
+            self.joint(s, normals, tau)
+
+    def joint(self, s: State, normals: list[Array], tau: float) -> None:
+        """U: the Gaussian law of (φ, p) after a time τ, by the exponential of its drift and the integral of its covariance."""
+        from scipy.linalg import cholesky, expm
+
+        m, D = self.sampler.kinetics.mass, self.injected()
+        drift = np.array([[0.0, 1.0 / m], [0.0, -self.sampler.sigma_p / m]])
+        block = np.zeros((4, 4))  # Van Loan: expm of [[−A, Q], [0, Aᵀ]] has the covariance in it
+        block[:2, :2], block[2:, 2:], block[1, 3] = -drift, drift.T, 2.0 * D
+        whole = expm(block * tau)
+        move = whole[2:, 2:].T
+        covariance = move @ whole[:2, 2:]
+        root = cholesky(covariance[::-1, ::-1], lower=True) if tau > 0.0 and D > 0.0 else np.zeros((2, 2))  # p first
+        p = s.p.copy()
+        s.p[:] = move[1, 1] * p + root[0, 0] * normals[0]
+        s.theta[:] += self.scale * (move[0, 1] * p + root[1, 0] * normals[0] + root[1, 1] * normals[1])
 
     def euler(self, s: State, force: Array, noise: Noise, h: float, step: int, seed: int) -> None:
         if isinstance(self.sampler.kinetics, Overdamped):

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import BAOAB, Euler, Noise, SymmetricSplitting
+from sgmcmc.integrators import BAOAB, Euler, SymmetricSplitting
+from sgmcmc.integrators.state import Noise
 from sgmcmc.samplers import Sampler
 from sgmcmc.samplers.presets import SGHMC
 from sgmcmc.testing.invariance import invariance_z

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import rng
-from sgmcmc.integrators import Noise, State
+from sgmcmc.integrators.state import Noise, State
 from sgmcmc.testing.random_battery import BATTERY, battery
 from sgmcmc.testing.report import Finding, Report, within
 from sgmcmc.testing.statistics import p_bound, z_bound, z_of_mean
@@ -60,8 +60,8 @@ def words_along(axis: str, count: int, seed: int = 0) -> Words:
 
 
 def _compiled_words(seed: int, chain: int, step: int, count: int) -> Words:
-    from sgmcmc.engines.python import choose_rows
     from sgmcmc.minibatch import WithReplacement
+    from sgmcmc.run.loop_python import choose_rows
 
     out = np.empty(count, np.int64)
     choose_rows(WithReplacement(count), 1 << 32, rng.stream(seed, chain), np.int64(step), np.empty(0, np.int64), out)
@@ -70,7 +70,7 @@ def _compiled_words(seed: int, chain: int, step: int, count: int) -> Words:
 
 def normals_along(axis: str, n: int, seed: int = 0, dtype: Any = np.float64) -> Array:
     """Compiled normals that differ in one part of their address only: an array (stream, n)."""
-    from sgmcmc.engines.python import draw_normals
+    from sgmcmc.run.loop_python import draw_normals
 
     def one(shape: tuple[int, int], seed: int = seed, chain: int = 0, purpose: int = rng.NOISE_P) -> Array:
         out = np.empty(shape, dtype)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Euler
+from sgmcmc.integrators import is_explicit
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.samplers import Sampler
 from sgmcmc.schedules import Constant, Cyclical, PolynomialDecay, Schedule, UserFunction
@@ -75,7 +75,7 @@ def finest_scale(sampler: Sampler) -> float:
     """
     h = largest_step(sampler)
     found = max(h * float(np.sqrt(bend(sampler))) / RESOLVED, float(np.sqrt(h * sampler.sigma_theta / RESOLVED)))
-    if isinstance(sampler.integrator, Euler) and sampler.sigma_p > 0.0:
+    if is_explicit(sampler.integrator) and sampler.sigma_p > 0.0:
         found = max(found, float(np.sqrt(h / (sampler.sigma_p * EULER))))
     return found
 

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sgmcmc.integrators import Noise, State
+from sgmcmc.integrators.state import Noise, State
 from sgmcmc.kinetics import Overdamped
 from sgmcmc.rng import stream
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing.laws import Law, momentum_law, thermostat_law
 from sgmcmc.testing.targets import Target
-from sgmcmc.thermostats import PerChain
+from sgmcmc.thermostats import sharers
 
 __all__ = ["Kernel", "Subject", "describe", "exact_start", "laws_of", "plain", "standard_subjects"]
 
@@ -122,8 +122,7 @@ def laws_of(sampler: Sampler, target: Target, dim: int = 1) -> tuple[Law, Law | 
     thermostat = sampler.thermostat
     if not sampler.sizes(dim).xi:
         return theta, p, None
-    sharers = dim if isinstance(thermostat, PerChain) else 1
-    return theta, p, thermostat_law(sampler.sigma_p, thermostat.gamma, T, sharers)
+    return theta, p, thermostat_law(sampler.sigma_p, thermostat.gamma, T, float(sharers(thermostat, dim)))
 
 
 def exact_start(subject: Subject, target: Target, uniforms: Array, dim: int = 1) -> State:

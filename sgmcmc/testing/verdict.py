@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from sgmcmc.integrators import Euler
+from sgmcmc.integrators import is_explicit
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Overdamped, velocity
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing.adapter import BlackBox, as_black_box
@@ -23,7 +23,7 @@ from sgmcmc.testing.statistics import z_bound
 from sgmcmc.testing.targets import GAUSSIAN, QUARTIC, SKEW
 from sgmcmc.testing.time_scales import fastest, largest_step, narrow_for_friction, with_steps_times
 from sgmcmc.testing.under_test import Kernel, Subject, describe, plain
-from sgmcmc.thermostats import FixedFriction
+from sgmcmc.thermostats import has_variables
 
 __all__ = ["check"]
 
@@ -110,7 +110,7 @@ def _invariance(subject: Subject, seed: int) -> Report:
 
 def _held(subject: Subject) -> Subject:
     """With the friction held at its mean: a thermostat is not linear."""
-    if isinstance(subject.sampler.thermostat, FixedFriction):
+    if not has_variables(subject.sampler.thermostat):
         return subject
     return subject.with_(thermostat=None, sigma_xi=0.0, resample_thermostat=None)
 
@@ -133,7 +133,7 @@ def _from_outside(sampler: Sampler, seed: int) -> Report:
     of explicit Euler is of first order: its steps are a tenth of the others, and the bias about the tolerance.
     """
     s = narrow_for_friction(sampler)
-    share = 0.1 if isinstance(sampler.integrator, Euler) else 1.0
+    share = 0.1 if is_explicit(sampler.integrator) else 1.0
     factor = share * STEP / max(fastest(sampler, s), 0.1) / largest_step(sampler)
     box = as_black_box(replace(with_steps_times(sampler, factor), scale=1.0, noise_estimate=0.0))
     return check_at_scale(box, s, seed)

@@ -22,8 +22,10 @@ from sgmcmc.thermostats.nose_hoover import PerChain, PerCoordinate
 
 __all__ = [
     "LEARN_EVERY",
+    "Crosstalk",
     "InferredNoise",
     "KnownNoise",
+    "NoCrosstalk",
     "crosstalk",
     "crosstalk_of",
     "crosstalk_rate",
@@ -57,6 +59,14 @@ class InferredNoise(NamedTuple):
     >>> sg.SGMGTD(0.1, a=2).dynamics(dim=1, inferred=True).noise
     InferredNoise()
     """
+
+
+class NoCrosstalk(NamedTuple):
+    """θ has no noise of its own, or the gradient is taken as exact: nothing to compensate. A type, so that no kernel looks."""
+
+
+class Crosstalk(NamedTuple):
+    """θ has noise of its own, and V is known or inferred."""
 
 
 @leaf
@@ -106,8 +116,8 @@ def crosstalk_of(rate, variance):
     return c if c < LARGEST_CROSSTALK else like(c, LARGEST_CROSSTALK)
 
 
-@open_function
-def crosstalk(thermostat, rate, variance, i):
+@open_function(on=2)
+def crosstalk(kind, thermostat, rate, variance, i):
     """c = σ_θ D_B/T of coordinate i, where D_B = hV/2 is the diffusion that gradient noise brings into p.
 
     The same noise enters θ through −σ_θ ∇U: it adds σ_θ² D_B to the diffusion of θ and correlates it with that of p by
@@ -118,17 +128,17 @@ def crosstalk(thermostat, rate, variance, i):
 
 
 @implements(crosstalk)
-def _(thermostat, rate, variance, i):
+def _(kind, thermostat, rate, variance, i):
     return zero(rate)
 
 
-@implements(crosstalk, PerCoordinate)
-def _(thermostat, rate, variance, i):
+@implements(crosstalk, Crosstalk, PerCoordinate)
+def _(kind, thermostat, rate, variance, i):
     return crosstalk_of(rate, variance[i])
 
 
-@implements(crosstalk, PerChain)
-def _(thermostat, rate, variance, i):
+@implements(crosstalk, Crosstalk, PerChain)
+def _(kind, thermostat, rate, variance, i):
     return crosstalk_of(rate, variance[0])
 
 

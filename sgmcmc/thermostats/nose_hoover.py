@@ -7,12 +7,22 @@ invariant law is N(μ, γT). `gradient_noise.py` says what μ is.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sgmcmc import checks
-from sgmcmc.compiler.open_functions import LOOP, implements, leaf, open_function
+from sgmcmc.compiler.open_functions import implements, leaf, open_function
 from sgmcmc.compiler.precision import like, zero
 from sgmcmc.elementary import exp, expm1
+from sgmcmc.thermostats.interface import (
+    couples_coordinates,
+    drive,
+    drive_shared,
+    friction,
+    n_variables,
+    relax,
+    resample,
+    sharers,
+)
 
 __all__ = [
     "Center",
@@ -24,26 +34,16 @@ __all__ = [
     "center_of",
     "euler_own",
     "euler_shared",
-    "friction",
-    "relax",
     "relaxation",
+    "relaxation_of",
     "relaxed",
-    "resample",
-    "sharers",
-    "variables",
 ]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 
 class FixedFriction(NamedTuple):
-    """No thermostat: the friction is σ_p, a constant (as in SGHMC).
-
-    Examples
-    --------
-    >>> sg.SGHMC(0.1).thermostat
-    FixedFriction()
-    """
+    """No thermostat: the friction is σ_p, a constant (as in SGHMC)."""
 
 
 class _Steered(NamedTuple):
@@ -64,40 +64,14 @@ class _NoseHoover(_Steered):
 
 
 class PerCoordinate(_NoseHoover):
-    """Nosé–Hoover thermostat with a friction ξ_j for every coordinate (the paper's); made by `NoseHoover`.
-
-    Parameters
-    ----------
-    gamma : float, how fast the friction answers
-    adaptive : float
-        1 for an adaptive centre, 0 for a fixed one, −1 if the sampler decides.
-
-    Examples
-    --------
-    >>> sg.thermostats.NoseHoover(0.5) == sg.thermostats.PerCoordinate(gamma=0.5, adaptive=-1.0)
-    True
-    """
+    """Nosé–Hoover thermostat with a friction ξ_j for every coordinate (the paper's)."""
 
     __slots__ = ()
     per = "coordinate"
 
 
 class PerChain(_NoseHoover):
-    """Nosé–Hoover thermostat with one friction ξ per chain, driven by the mean over coordinates; made by `NoseHoover`.
-
-    Parameters
-    ----------
-    gamma, adaptive : as for PerCoordinate
-
-    References
-    ----------
-    Ding et al. 2014.
-
-    Examples
-    --------
-    >>> sg.thermostats.NoseHoover(0.5, per="chain") == sg.thermostats.PerChain(gamma=0.5, adaptive=-1.0)
-    True
-    """
+    """Nosé–Hoover thermostat with one friction ξ per chain, driven by the mean over coordinates (Ding et al. 2014)."""
 
     __slots__ = ()
     per = "chain"
@@ -112,8 +86,7 @@ def NoseHoover(gamma: float = 1.0, per: str = "coordinate", center: str | None =
     Parameters
     ----------
     gamma : float, above 0; how fast the friction answers
-    per : "coordinate" or "chain"
-        One ξ for each coordinate, or one ξ for all.
+    per : "coordinate" (one ξ for each) or "chain" (one ξ for all)
     center : "fixed", "adaptive" or None
         "fixed" is μ = σ_p, the paper's; "adaptive" is μ = σ_p + hV/(2T), V the variance of the gradient noise; None is
         adaptive where it matters (σ_ξ > 0, ξ is resampled, or the step size changes), fixed otherwise.
@@ -135,19 +108,28 @@ def NoseHoover(gamma: float = 1.0, per: str = "coordinate", center: str | None =
     return kind._make((float(gamma), {None: -1.0, "fixed": 0.0, "adaptive": 1.0}[center]))
 
 
-def variables(thermostat: Any, dim: int) -> int:
-    """How many thermostat variables a chain of `dim` coordinates has."""
-    if isinstance(thermostat, FixedFriction):
-        return 0
-    return dim if isinstance(thermostat, PerCoordinate) else 1
+@implements(n_variables, FixedFriction)
+def _(thermostat, dim):
+    return 0
+
+
+@implements(n_variables, PerCoordinate)
+def _(thermostat, dim):
+    return dim
+
+
+@implements(n_variables, PerChain)
+def _(thermostat, dim):
+    return 1
+
+
+@implements(couples_coordinates, FixedFriction)
+@implements(couples_coordinates, PerCoordinate)
+def _(part):
+    return False
 
 
 # ---- compiled ---------------------------------------------------------------------------------------------------------
-
-
-@open_function
-def friction(thermostat, sigma_p, xi, i):
-    """The friction that acts on coordinate i."""
 
 
 @implements(friction, FixedFriction)
@@ -165,9 +147,28 @@ def _(thermostat, sigma_p, xi, i):
     return xi[0]
 
 
-@open_function
-def sharers(thermostat, dim):
-    """How many coordinates share one ξ: its law is N(μ, γT/sharers)."""
+# A, the drift, as far as it moves ξ: dξ = γ (K'² − T K'') dt, or γ times its mean over the coordinates.
+
+
+@implements(drive, FixedFriction)
+def _(thermostat, xi, i, tau, excess):
+    return zero(tau)
+
+
+@implements(drive, PerCoordinate)
+def _(thermostat, xi, i, tau, excess):
+    xi[i] += tau * thermostat.gamma * excess
+    return zero(tau)
+
+
+@implements(drive, PerChain)
+def _(thermostat, xi, i, tau, excess):
+    return excess
+
+
+@implements(drive_shared, PerChain)
+def _(thermostat, xi, tau, total, dim):
+    xi[0] += tau * thermostat.gamma * total / like(tau, dim)
 
 
 @implements(sharers, PerCoordinate)
@@ -198,16 +199,6 @@ def center_of(thermostat, sigma_p, noise_estimate, temperature, h):
     """`Center` for a step of size h. A fixed centre is σ_p: it trusts the noise estimate B̂."""
 
 
-@open_function(fastmath=LOOP, apart=True)
-def relax(thermostat, xi, center, variance, normals, dim, sigma_xi, temperature, tau):
-    """The exact Ornstein–Uhlenbeck step of ξ over a time tau: rate σ_ξ/v, variance vT, v = γ/sharers."""
-
-
-@open_function(inline=False, fastmath=LOOP, apart=True)
-def resample(thermostat, xi, center, variance, normals, dim, temperature):
-    """An exact draw of ξ from its invariant law N(μ, vT)."""
-
-
 @implements(center_of)
 def _(thermostat, sigma_p, noise_estimate, temperature, h):
     return Center(sigma_p, zero(h))
@@ -219,7 +210,7 @@ def _(thermostat, sigma_p, noise_estimate, temperature, h):
 
 
 @implements(relax, FixedFriction)
-def _(thermostat, xi, center, variance, normals, dim, sigma_xi, temperature, tau):
+def _(thermostat, xi, center, variance, normals, dim, sigma_xi, temperature, tau, layout):
     return None
 
 
@@ -235,9 +226,20 @@ def relaxation(v, sigma_xi, temperature, tau):
     return exp(-rate), math.sqrt(-v * temperature * expm1(-2.0 * rate))
 
 
+@open_function
+def relaxation_of(layout, v, sigma_xi, temperature, tau):
+    """`relaxation`, or what is kept of the last one."""
+
+
+@implements(relaxation_of)
+def _(layout, v, sigma_xi, temperature, tau):
+    return relaxation(v, sigma_xi, temperature, tau)
+
+
 @implements(relax, _NoseHoover)
-def _(thermostat, xi, center, variance, normals, dim, sigma_xi, temperature, tau):
-    decay, spread = relaxation(thermostat.gamma / sharers(thermostat, dim), sigma_xi, temperature, tau)
+def _(thermostat, xi, center, variance, normals, dim, sigma_xi, temperature, tau, layout):
+    v = thermostat.gamma / sharers(thermostat, dim)
+    decay, spread = relaxation_of(layout, v, sigma_xi, temperature, tau)
     for i in range(xi.size):
         xi[i] = relaxed(xi[i], at_center(center, variance[i]), decay, spread, normals[i])
 
@@ -267,29 +269,45 @@ def euler_step(thermostat, dynamics, state, noise, i, excess, h):
 
 @open_function
 def euler_own(thermostat, dynamics, state, noise, i, excess, h):
-    """Explicit Euler for the ξ of coordinate i, if it has one."""
+    """Explicit Euler for the ξ that coordinate i drives. Returns the part that `euler_shared` adds up."""
 
 
 @open_function
-def euler_shared(thermostat, dynamics, state, noise, mean_excess, h):
-    """Explicit Euler for the one ξ of a chain, if that is what it has."""
+def euler_shared(thermostat, dynamics, state, noise, total, h):
+    """Explicit Euler for the ξ that all coordinates share; for others, what is left to do after all coordinates."""
 
 
 @implements(euler_own)
 def _(thermostat, dynamics, state, noise, i, excess, h):
-    return None
+    return drive(thermostat, state.xi, i, h, excess)
 
 
 @implements(euler_own, PerCoordinate)
 def _(thermostat, dynamics, state, noise, i, excess, h):
     state.xi[i] = euler_step(thermostat, dynamics, state, noise, i, excess, h)
+    return zero(h)
+
+
+@implements(euler_own, PerChain)
+def _(thermostat, dynamics, state, noise, i, excess, h):
+    return excess
 
 
 @implements(euler_shared)
-def _(thermostat, dynamics, state, noise, mean_excess, h):
+def _(thermostat, dynamics, state, noise, total, h):
+    dim, d = state.theta.size, dynamics
+    drive_shared(thermostat, state.xi, h, total, dim)
+    if d.sigma_xi > 0.0:
+        center = center_of(thermostat, d.sigma_p, d.noise_estimate, d.temperature, h)
+        relax(thermostat, state.xi, center, state.variance, noise.xi, dim, d.sigma_xi, d.temperature, h, d.layout)
+
+
+@implements(euler_shared, PerCoordinate)
+def _(thermostat, dynamics, state, noise, total, h):
     return None
 
 
 @implements(euler_shared, PerChain)
-def _(thermostat, dynamics, state, noise, mean_excess, h):
+def _(thermostat, dynamics, state, noise, total, h):
+    mean_excess = total / like(h, state.theta.size)
     state.xi[0] = euler_step(thermostat, dynamics, state, noise, 0, mean_excess, h)

@@ -1,4 +1,4 @@
-"""The result of a run: draws and what was measured beside them, their files, averages, pictures, and traces put together."""
+"""The result of a run: draws and measurements, their files, averages and plots, and traces joined or combined."""
 
 from sgmcmc.trace.measurements import CoordinateTemperatures, KeptMoments
 from sgmcmc.trace.trace import Trace

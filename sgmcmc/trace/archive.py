@@ -1,8 +1,7 @@
-"""Archives: an uncompressed ``.npz`` of plain arrays and one JSON text, all or nothing.
+"""Archives: an uncompressed ``.npz`` of plain arrays and one JSON text, written atomically.
 
-It holds no code and nothing is ever unpickled. It appears under its name only when it is complete and on the disk. Nothing in
-it is believed before it is measured: each array must have the size that it promises, all of them together fit into the file,
-and the checksums that a zip file keeps are compared.
+It holds no code and is never unpickled. It gets its name only when it is complete and on the disk. Before anything is used, each
+array must have the size that its header says, all arrays together must fit in the file, and checksums are compared.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from sgmcmc.checks import show
 __all__ = ["read", "reason", "to_json", "write"]
 
 MOST_MEMBERS = 1000
-PIECE = 1 << 24  # bytes handed over at once
+WRITE_BYTES = 1 << 24  # bytes written at once
 
 
 def to_json(value: Any) -> str:
@@ -50,7 +49,7 @@ def reason(error: BaseException) -> str:
 
 
 def write(path: Path, header: dict[str, Any], arrays: dict[str, NDArray[Any] | Sequence[NDArray[Any]]]) -> None:
-    """All or nothing: a neighbour file is written, flushed to the disk and then given the name.
+    """Write atomically: a file beside it is written, flushed to the disk and then renamed.
 
     A list of arrays of one shape is written as the array that they make when stacked, without ever making it.
     """
@@ -79,12 +78,12 @@ def _write_array(member: IO[bytes], value: NDArray[Any] | Sequence[NDArray[Any]]
     npy.write_array_header_1_0(member, {"descr": descr, "fortran_order": False, "shape": shape})
     for row in rows:
         raw = np.ascontiguousarray(row).reshape(-1).view(np.uint8)
-        for first in range(0, raw.size, PIECE):
-            member.write(raw[first : first + PIECE].data)
+        for first in range(0, raw.size, WRITE_BYTES):
+            member.write(raw[first : first + WRITE_BYTES].data)
 
 
 def _flush_folder(folder: Path) -> None:
-    """Let the new name reach the disk as well; Windows neither can nor needs to."""
+    """Flush the new name to the disk; not possible, nor needed, on Windows."""
     with contextlib.suppress(OSError):
         number = os.open(folder, os.O_RDONLY)
         try:
@@ -98,7 +97,7 @@ def _flush_folder(folder: Path) -> None:
 
 def read(path: Path, form: str, version: int, what: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and the header; ValueError for anything but a whole archive of this form."""
-    if os.path.exists(path) and not os.path.isfile(path):  # to open a pipe waits for another process
+    if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe would wait for another process
         raise ValueError(f"{path} is not {what}: it is not a regular file")
     with open(path, "rb") as file:
         try:
@@ -112,7 +111,7 @@ def read(path: Path, form: str, version: int, what: str) -> tuple[dict[str, NDAr
 
 
 def _measure(members: list[zipfile.ZipInfo], size: int) -> None:
-    """No bomb: members that lie over each other, or more of them than anybody writes."""
+    """Refuse members that overlap, are compressed, or are too many."""
     for member in members:
         if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
             raise ValueError(f"{member.filename} is compressed")
@@ -138,7 +137,7 @@ def _header(archive: zipfile.ZipFile, form: str, version: int) -> dict[str, Any]
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    """One array, after its promised size is found equal to the size that is there."""
+    """One array, if the size in its header equals the size of its data."""
     with archive.open(member) as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Python's, about the text of a damaged array
         if npy.read_magic(file) != (1, 0):

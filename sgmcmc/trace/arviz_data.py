@@ -16,12 +16,12 @@ from sgmcmc.potentials import dim_of, prior_of
 
 __all__ = ["to_datatree"]
 
-Trace = Any  # a sgmcmc.trace.Trace; that module stands above this one, which it uses
+Trace = Any  # a sgmcmc.trace.Trace, whose module imports this one
 Groups = dict[str, dict[str, Any]]
 
 
 def to_datatree(trace: Trace, model: Any, log_likelihood: bool, predictive: bool, info: str) -> Any:
-    """What ``Trace.to_arviz`` gives; `info` is that of the trace, as text."""
+    """The data tree of ``Trace.to_arviz``; `info` is that of the trace, as text."""
     try:
         from arviz_base import from_dict  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:

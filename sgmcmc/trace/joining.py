@@ -1,4 +1,4 @@
-"""Joining: runs that went on from each other, as the one run that they are."""
+"""Joining: traces of runs that continue each other, as one trace."""
 
 from __future__ import annotations
 
@@ -21,50 +21,50 @@ _COUNTED = ("seconds", "compile_seconds", "steps", "gradient_evaluations", "row_
 Array = NDArray[np.float64]
 
 
-def joined(parts: Sequence[Trace]) -> Trace:
-    """One trace of parts that follow each other in time: draws and weights one after the other, temperatures by time.
+def joined(traces: Sequence[Trace]) -> Trace:
+    """One trace of consecutive traces: draws and weights are concatenated, temperatures are averaged by time.
 
-    What was counted is added up; where it ended, its model and all else is that of the last part. Chains that a later part no
-    longer has are left out, as `sample` leaves out chains that diverged.
+    Counts are added; final state, model and all else are those of the last trace. Chains that a later trace lacks are left out,
+    as `sample` leaves out chains that diverged.
 
     The configurational temperature comes from single coordinates, if several chains measured all of them: their centre is the
-    mean of the other chains, while the temperature of a part by itself is measured from where its chain began, and is far too low
-    for parts of a few steps (0.06 in place of 1 for two steps of SGHMC(0.05)).
+    mean of the other chains. That of one trace alone is measured from the start of its chain, and is far too low for a few steps
+    (0.06 in place of 1 for two steps of SGHMC(0.05)).
     """
-    if any(part.moments is not None for part in parts):
+    if any(trace.moments is not None for trace in traces):
         raise ValueError('traces of keep="moments" have no draws to be joined; keep draws')
-    last, times = parts[-1], np.array([part.n_draws * part.info.get("thin", 1) for part in parts], float)
-    if len(parts) == 1 or times.sum() == 0.0:
+    last, times = traces[-1], np.array([trace.n_draws * trace.info.get("thin", 1) for trace in traces], float)
+    if len(traces) == 1 or times.sum() == 0.0:
         return last
-    rows = [_rows(part, last) for part in parts]
+    rows = [_rows(trace, last) for trace in traces]
     return replace(
         last,
-        draws=np.concatenate([part.draws[own] for part, own in zip(parts, rows, strict=True)], axis=1),
-        weights=np.concatenate([np.asarray(part.weights) for part in parts]),
-        info=_info(parts),
+        draws=np.concatenate([trace.draws[own] for trace, own in zip(traces, rows, strict=True)], axis=1),
+        weights=np.concatenate([np.asarray(trace.weights) for trace in traces]),
+        info=_info(traces),
         parameters=last.layout,
-        **_measured(parts, rows, times),
+        **_measured(traces, rows, times),
     )
 
 
-def _rows(part: Trace, last: Trace) -> list[int]:
-    """Where the chains of the last part are in this one."""
-    if not set(last.chain_numbers) <= set(part.chain_numbers):
-        raise ValueError(f"a trace of chains {last.chain_numbers} did not go on from one of {part.chain_numbers}")
-    return [part.chain_numbers.index(chain) for chain in last.chain_numbers]
+def _rows(trace: Trace, last: Trace) -> list[int]:
+    """The rows of the chains of the last trace in this one."""
+    if not set(last.chain_numbers) <= set(trace.chain_numbers):
+        raise ValueError(f"a trace of chains {last.chain_numbers} did not go on from one of {trace.chain_numbers}")
+    return [trace.chain_numbers.index(chain) for chain in last.chain_numbers]
 
 
-def _measured(parts: Sequence[Trace], rows: list[list[int]], times: Array) -> dict[str, Any]:
-    """The temperatures of those parts that have measured any: of one step, say, there are none."""
-    known = [t > 0.0 and not np.isnan(p.configurational_temperature).all() for p, t in zip(parts, times, strict=True)]
+def _measured(traces: Sequence[Trace], rows: list[list[int]], times: Array) -> dict[str, Any]:
+    """The temperatures of the traces that have measured any; one of a single step has none."""
+    known = [t > 0.0 and not np.isnan(p.configurational_temperature).all() for p, t in zip(traces, times, strict=True)]
     if not any(known):
-        return {"by_coordinate": None} | {name: np.full(parts[-1].chains, np.nan) for name in _TEMPERATURES}
+        return {"by_coordinate": None} | {name: np.full(traces[-1].chains, np.nan) for name in _TEMPERATURES}
     some, t = [k for k, is_known in enumerate(known) if is_known], times[known]
     found: dict[str, Any] = {
-        name: np.average([getattr(parts[k], name)[rows[k]] for k in some], axis=0, weights=t) for name in _TEMPERATURES
+        name: np.average([getattr(traces[k], name)[rows[k]] for k in some], axis=0, weights=t) for name in _TEMPERATURES
     }
-    every = [_of_chains(parts[k].by_coordinate, rows[k]) for k in some]
-    by_coordinate = _by_coordinate(every, t) if parts[-1].chains > 1 else None
+    every = [_of_chains(traces[k].by_coordinate, rows[k]) for k in some]
+    by_coordinate = _by_coordinate(every, t) if traces[-1].chains > 1 else None
     if by_coordinate is not None and np.array_equal(
         by_coordinate.coordinates, np.arange(by_coordinate.coordinates.size)
     ):
@@ -77,31 +77,31 @@ def _of_chains(found: CoordinateTemperatures | None, rows: list[int]) -> Coordin
     return None if found is None else found._replace(values=found.values[rows])
 
 
-def _info(parts: Sequence[Trace]) -> dict[str, Any]:
-    info = dict(parts[-1].info)
+def _info(traces: Sequence[Trace]) -> dict[str, Any]:
+    info = dict(traces[-1].info)
     for name in _COUNTED:
-        if all(name in part.info for part in parts):
-            info[name] = sum(part.info[name] for part in parts)
+        if all(name in trace.info for trace in traces):
+            info[name] = sum(trace.info[name] for trace in traces)
     if "seconds" in info and "steps" in info:
         info["steps_per_second"] = info["steps"] / max(info["seconds"], 1e-9)
-    lost = {chain: step for part in parts for chain, step in part.info.get("diverged", {}).items()}
+    lost = {chain: step for trace in traces for chain, step in trace.info.get("diverged", {}).items()}
     return info | ({"diverged": lost} if "diverged" in info else {})
 
 
-def _by_coordinate(parts: list[CoordinateTemperatures | None], times: Array) -> CoordinateTemperatures | None:
-    """The segments of all parts, pooled into at most 64 of about the same length; None if a part lacks them.
+def _by_coordinate(traces: list[CoordinateTemperatures | None], times: Array) -> CoordinateTemperatures | None:
+    """The segments of all traces, pooled into at most 64 of about the same length; None if a trace lacks them.
 
-    One chain alone has none, either: its centre is the mean over the rest of its own part, which for a short part makes it cold.
+    A single chain has none, either: its centre is the mean over the rest of its own trace, which is too near in a short one.
     """
     values, lengths = list[Array](), list[Array]()
-    for part, time in zip(parts, times, strict=True):
-        if part is None or parts[0] is None or not np.array_equal(part.coordinates, parts[0].coordinates):
+    for trace, time in zip(traces, times, strict=True):
+        if trace is None or traces[0] is None or not np.array_equal(trace.coordinates, traces[0].coordinates):
             return None
-        segments = part.values.shape[1]
-        values.append(part.values)
+        segments = trace.values.shape[1]
+        values.append(trace.values)
         lengths.append(np.full(segments, time / segments))
     whole = pooled(np.concatenate(values, axis=1), np.concatenate(lengths))
-    return None if parts[0] is None else parts[0]._replace(values=whole)
+    return None if traces[0] is None else traces[0]._replace(values=whole)
 
 
 def pooled(values: Array, lengths: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What a run measured beside its draws: moments, temperatures of single coordinates, and the weights of draws."""
+"""Measurements of a run beside its draws: moments, temperatures by coordinate, and the weights of draws."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class CoordinateTemperatures(NamedTuple):
     values: NDArray[np.float64]
 
     def checked(self, chains: int) -> CoordinateTemperatures:
-        """The same, as arrays that fit together."""
+        """The same as checked arrays; ValueError if their shapes do not fit."""
         coordinates = whole_numbers("by_coordinate.coordinates", self.coordinates)
         values = numbers_in("by_coordinate.values", self.values)
         if coordinates.ndim != 1 or values.ndim != 3 or values.shape[::2] != (chains, coordinates.size):

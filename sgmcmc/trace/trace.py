@@ -1,7 +1,7 @@
-"""The trace: the draws of a run, the facts about it, and ways to look at them, to hand them on and to keep them.
+"""The trace: the draws of a run, the facts about it, and methods to analyse, export and save them.
 
-A saved trace is an uncompressed ``.npz`` of plain arrays and one JSON text. It holds no code, it appears under its name
-only when it is complete, and each array in it is measured against the size of the file before memory is taken for it.
+A saved trace is an uncompressed ``.npz`` of plain arrays and one JSON text, without code. It gets its name only when it is
+complete, and the size of each array is compared with that of the file before memory is allocated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sgmcmc.parameters import Layout, Parameters
 from sgmcmc.parameters.names import Names
 from sgmcmc.trace import archive
 from sgmcmc.trace.measurements import CoordinateTemperatures, KeptMoments, as_weights
-from sgmcmc.trace.pictures import Pictures
+from sgmcmc.trace.plot_methods import PlotMethods
 from sgmcmc.trace.views import Views
 
 __all__ = ["CoordinateTemperatures", "KeptMoments", "Trace"]
@@ -32,7 +32,7 @@ _BY_COORDINATE = ("by_coordinate/coordinates", "by_coordinate/values")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trace(Views, Pictures):
+class Trace(Views, PlotMethods):
     """The draws of a run and the facts about it.
 
     Parameters
@@ -55,8 +55,8 @@ class Trace(Views, Pictures):
         What was sampled, for `energy`, `plot_energy` and `to_arviz`; neither saved nor pickled.
     moments : KeptMoments, optional
         With ``keep="moments"``, `n`, `mean` and `variance` of every chain, in place of draws.
-    again : optional
-        How to run it again with another step, for `bias_report`; neither saved nor pickled.
+    rerun : optional
+        Repeats the run with another step size, for `bias_report`; neither saved nor pickled.
     weights : array (draw,), optional
         The step size h_t of every draw, for averages Σ h_t f(θ_t) / Σ h_t; equal for a constant step.
     by_coordinate : CoordinateTemperatures, optional
@@ -80,7 +80,7 @@ class Trace(Views, Pictures):
     parameters: Parameters | Layout | None = None
     model: Any = None
     moments: KeptMoments | None = None
-    again: Any = None
+    rerun: Any = None
     weights: NDArray[np.float64] | None = None
     by_coordinate: CoordinateTemperatures | None = None
     layout: Layout = field(init=False)
@@ -146,7 +146,7 @@ class Trace(Views, Pictures):
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {
             "model": None,
-            "again": None,
+            "rerun": None,
         }  # the data may be large, and the other side may not want it
 
     @property

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import diagnostics
-from sgmcmc.tuning.variances import errors_of_means, evaluated, excess, in_frame, variance_ratios
+from sgmcmc.tuning.variances import errors_of_means, evaluated, excess, in_scale_units, variance_ratios
 
 __all__ = ["Criterion", "discrepancy", "mixing", "scatter"]
 
@@ -107,7 +107,7 @@ def discrepancy(scale: Any = 1.0, points: int = POINTS) -> Criterion:
     """
 
     def criterion(trace: Any) -> float:
-        y, s = in_frame(scale, *evaluated(trace, points))
+        y, s = in_scale_units(scale, *evaluated(trace, points))
         with np.errstate(all="ignore"):  # of a run that is about to diverge
             off = excess(variance_ratios(y, s))
             return _stein(y, -s) + scatter(trace) + off * off

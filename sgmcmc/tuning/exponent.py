@@ -31,7 +31,7 @@ from sgmcmc.tuning.tuned import Tuned
 
 __all__ = ["adapt_a"]
 
-LEAST = 2  # chains of every a in every round: one alone has no effective sample size worth the name
+LEAST = 2  # chains of every a in every round: the effective sample size of one alone is too noisy
 DRAWS = 100  # of a round
 
 
@@ -107,7 +107,7 @@ def _made(make: Callable[[float], Sampler], a: float) -> Sampler:
 
 
 class _Rounds:
-    """All chains, and what is known of every a."""
+    """All chains, and the score of every a."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class _Rounds:
         return self._result(interrupted)
 
     def _round(self, number: int) -> bool:
-        """Every a with its share of the chains, drawn anew; whether Ctrl-C came."""
+        """One round of every a, with a random share of the chains. Returns whether Ctrl-C came."""
         order, begin = self.rng.permutation(self.chains), 0
         shares = shared_out(self.chains, weights(self.means, number), LEAST)
         interrupted = False
@@ -184,7 +184,7 @@ class _Rounds:
         return interrupted
 
     def _go_on(self, k: int, rows: NDArray[Any], number: int) -> tuple[float, bool]:
-        """Some chains a round further with value k; log(criterion) of it, and whether Ctrl-C came."""
+        """Advance some chains by a round with value k. Returns log(criterion), and whether Ctrl-C came."""
         given = self._handed_over(k, rows, number)
         try:
             found = sample(
@@ -201,11 +201,11 @@ class _Rounds:
         return (math.log(max(score, 1e-300)) if math.isfinite(score) else self._of_a_failure()), False
 
     def _of_a_failure(self) -> float:
-        """As bad as nothing that did not fail: the worst there is, and three more."""
+        """The score of a failure: the worst of all, plus 3."""
         return float(max(self.means.max(), 0.0)) + 3.0
 
     def _handed_over(self, k: int, rows: NDArray[Any], number: int) -> Trace:
-        """The chains as a trace that sampler k goes on from: their θ, its thermostats, fresh momenta."""
+        """The chains as a trace that sampler k continues: their θ, its thermostats, fresh momenta."""
         sampler, final = self.samplers[k], {name: array[rows] for name, array in self.states[k].items()}
         final["theta"], final["p"] = self.theta[rows], np.zeros_like(final["p"])
         dynamics = sampler.dynamics(final["theta"].shape[1], final["theta"].dtype)

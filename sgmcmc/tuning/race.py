@@ -35,14 +35,14 @@ class Arm:
 
     @property
     def place(self) -> NDArray[np.float64]:
-        """(chain, dim): where the chains are."""
+        """(chain, dim): the last θ of the chains."""
         theta = self.trace.final["theta"] if isinstance(self.trace, Trace) else self.trace
         return np.asarray(theta, np.float64)
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a worker is to do; `options` go to `sample`."""
+    """One run for a worker; `options` are those of `sample`."""
 
     model: Any
     sampler: Sampler
@@ -50,7 +50,7 @@ class Run:
 
 
 def run_one(run: Run, told: Callable[[int], None] | bool = False) -> Trace | str:
-    """The trace, or why there is none."""
+    """The trace, or the reason why there is none."""
     try:
         return sample(run.model, run.sampler, threads=1, progress=told, warn=False, **run.options)
     except DivergenceError as error:
@@ -84,7 +84,7 @@ def _gather(
     try:
         pending = set(futures)
         while pending:
-            ready, pending = wait(pending, 0.2, FIRST_COMPLETED)  # awake now and then, to hear a Ctrl-C
+            ready, pending = wait(pending, 0.2, FIRST_COMPLETED)  # wakes up now and then, so that Ctrl-C is handled
             for _ in ready:
                 done()
     except KeyboardInterrupt:
@@ -95,7 +95,7 @@ def _gather(
 
 
 def _result(future: Future[Trace | str], run: Run) -> Trace | str:
-    """A trace with its model, which does not travel; one that was cut short is no result."""
+    """A trace with its model, which is not pickled with it; "interrupted" for one that was cut short."""
     if future.cancelled() or not future.done():
         return "interrupted"
     found = future.result()

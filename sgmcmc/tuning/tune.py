@@ -1,9 +1,9 @@
 """`tune`: a sampler with settings that fit a model, chosen by successive halving over chains.
 
 Twenty-seven settings run for a cost c each; the best nine go on for 3c; the best three of these and six neighbours of the best
-go on for 3c; the best three of all go on for 9c, and the best of them wins. Chains go on from where they are, and a score is
-that of the newest draws alone, so what an early stage got wrong is forgotten. A third of the budget is kept for looks at the
-winner on fresh seeds (`confirm`), 18c each, and is spent as far as it is needed.
+go on for 3c; the best three of all go on for 9c, and the best of them wins. Chains continue from their last states; a score is
+that of the newest draws alone, so errors of an early stage are forgotten. A third of the budget is for checks of the winner on
+fresh seeds (`confirm`), 18c each, and is spent as far as needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sgmcmc.potentials import dim_of, rows_of
 from sgmcmc.run.arguments import as_seed
 from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace
-from sgmcmc.tuning.confirm import LOOKS, Confirmed, confirm, fresh_seed
+from sgmcmc.tuning.confirm import MOST_CHECKS, Confirmed, confirm, fresh_seed
 from sgmcmc.tuning.cost import cost_of_step
 from sgmcmc.tuning.criterion import Criterion, discrepancy
 from sgmcmc.tuning.pilot import Pilot, find_scale
@@ -36,7 +36,7 @@ __all__ = ["tune"]
 
 
 class Stage(NamedTuple):
-    """How many of the best go on, how many neighbours of the best join them, and what each may spend, in units of c."""
+    """How many of the best continue, how many neighbours of the best join them, and the budget of each, in units of c."""
 
     keep: int
     join: int
@@ -47,9 +47,9 @@ ARMS = 27
 STAGES = (Stage(ARMS, 0, 1), Stage(9, 0, 3), Stage(3, 6, 3), Stage(3, 0, 9))
 CHECK = Stage(1, 0, 18)
 RACE = sum((s.keep + s.join) * s.cost for s in STAGES)
-UNITS = RACE + LOOKS * CHECK.cost
+UNITS = RACE + MOST_CHECKS * CHECK.cost
 WARMUP, WARMUP_OF_CHECK = 0.2, 1 / 3  # of a chain
-DRAWS, FEWEST, ROOM = 10_000, 1000, 1 << 22  # of a chain, and numbers of all: with few, all mix equally well
+DRAWS, FEWEST, NUMBERS = 10_000, 1000, 1 << 22  # draws of a chain, and numbers of all: with few, all mix equally well
 USUAL = 32  # rows
 
 
@@ -168,7 +168,7 @@ class _Race:
     def run(
         self, executor: Executor | None, threads: int | None, progress: bool, may_replace: bool
     ) -> tuple[Tuned, str | None]:
-        """What is chosen, and what is to be said of it if it did not pass."""
+        """The result, and a warning if it did not pass."""
         from tqdm.auto import tqdm
 
         field: list[Arm] = []
@@ -190,11 +190,11 @@ class _Race:
                 best,
                 self.space,
                 self.pilot.scale,
-                self._look,
+                self._check_run,
                 lambda run: self._carry_out(run, executor, threads),
                 may_replace,
             )
-        return self._result(found), _complaint(found)
+        return self._result(found), _sentence(found)
 
     def _carry_out(self, run: Run, executor: Executor | None, threads: int | None) -> tuple[Trace | str, bool]:
         results, interrupted = run_all([run], executor, threads, lambda: None)
@@ -239,8 +239,8 @@ class _Race:
         row = {"stage": number, "arm": arm.number, "score": arm.score, "status": status, "gradients": steps}
         self.tried.append(row | {k: v for k, v in arm.setting.items() if np.ndim(v) == 0})
 
-    def _look(self, arm: Arm, start: Any, fresh: int) -> Run:
-        """The run of a check: from places, with all else fresh, or going on from a trace."""
+    def _check_run(self, arm: Arm, start: Any, fresh: int) -> Run:
+        """The run of a check: from given θ, with all else fresh, or continuing a trace."""
         share = 0.0 if isinstance(start, Trace) else WARMUP_OF_CHECK
         run = self._planned(replace(arm, trace=start), CHECK, share)
         return replace(run, options=run.options | {"seed": fresh_seed(self.options["seed"], fresh)})
@@ -251,7 +251,7 @@ class _Race:
         cost = cost_of_step(arm.sampler, self.model, rows) / cost_of_step(None, self.model, min(self.rows, USUAL))
         steps = max(20, int(stage.cost * self.unit / cost))
         warmup = int(warmup_share * steps)
-        most = max(FEWEST, min(DRAWS, ROOM // (dim_of(self.model) * self.options["chains"])))
+        most = max(FEWEST, min(DRAWS, NUMBERS // (dim_of(self.model) * self.options["chains"])))
         draws = min(most, steps - warmup)
         plan = {"draws": draws, "warmup": warmup, "thin": (steps - warmup) // draws, "init": arm.trace}
         return Run(self.model, arm.sampler, self.options | plan | ({} if self.rows == 0 else {"batch_size": size}))
@@ -287,13 +287,13 @@ class _Race:
         )  # fmt: skip
 
 
-def _complaint(found: Confirmed) -> str | None:
+def _sentence(found: Confirmed) -> str | None:
     """The sentence about a winner that did not pass."""
-    if found.look is None or not found.look.complaints:
+    if found.check is None or not found.check.problems_found:
         return None
-    wanted = "shorter" if found.look.blames_the_step else "longer"
+    wanted = "shorter" if found.check.blames_the_step else "longer"
     tried = f"{len(found.rows)} run{'s' if len(found.rows) > 1 else ''}"
     return (
-        f"tune has found no setting that passes its check on fresh seeds, in {tried}; the one it gives back is "
-        f"{found.look.verdict} ({found.look.why}); give a larger budget=, or {wanted} steps in space="
+        f"tune has found no setting that passes its check on fresh seeds, in {tried}; the one it returns is "
+        f"{found.check.verdict} ({found.check.why}); give a larger budget=, or {wanted} steps in space="
     )

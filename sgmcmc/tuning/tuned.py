@@ -1,4 +1,4 @@
-"""What tuning gives back: a sampler that is ready to use, and what was tried and checked on the way to it."""
+"""The result of tuning: a sampler that is ready to use, and the tables of what was tried and checked."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sgmcmc.bias.gradients import gradient_at, some_rows
 from sgmcmc.integrators.preconditioning import in_units, slope_in_units
 
-__all__ = ["Ratios", "along_ends", "errors_of_means", "evaluated", "excess", "in_frame", "variance_ratios"]
+__all__ = ["Ratios", "along_ends", "errors_of_means", "evaluated", "excess", "in_scale_units", "variance_ratios"]
 
 Array = NDArray[np.float64]
 
@@ -63,9 +63,9 @@ def along_ends(y: Array, s: Array) -> Array:
     """
     if not 1 < y.shape[2] <= LARGEST:
         return np.empty((*y.shape[:2], 0))
-    parts = np.array_split(np.arange(len(y)), 2)
+    halves = np.array_split(np.arange(len(y)), 2)
     centered, found = _centered(y), []
-    for own, other in (parts, parts[::-1]):
+    for own, other in (halves, halves[::-1]):
         slopes = s[other].reshape(-1, s.shape[2])
         moments = slopes.T @ slopes
         if not np.isfinite(moments).all():
@@ -89,7 +89,7 @@ def excess(ratios: Ratios, tolerance: float = 0.0, tolerance_of_mean: float = 0.
     return float(np.sign(values[worst]) * max(0.0, beyond[worst]))
 
 
-def in_frame(scale: Any, x: Array, g: Array) -> tuple[Array, Array]:
+def in_scale_units(scale: Any, x: Array, g: Array) -> tuple[Array, Array]:
     """Draws and slopes in units of the scale."""
     return np.asarray(in_units(scale, x)), np.asarray(slope_in_units(scale, g))
 

@@ -258,7 +258,7 @@ def test_a_trace_that_was_loaded_or_pickled_says_what_it_can(tmp_path):
     trace = said(GAUSSIAN, sg.SGHMC(0.3))[0]
     trace.save(tmp_path / "run.npz")
     for other in (sg.Trace.load(tmp_path / "run.npz"), pickle.loads(pickle.dumps(trace))):
-        assert other.again is None
+        assert other.rerun is None
         report = other.bias_report(halving=True)
         assert report["stability"].verdict == report["bias by"].verdict == report["gradient"].verdict == "unknown"
         assert report["configurational"].verdict == "good"

@@ -1,4 +1,4 @@
-"""Temperatures of single coordinates: every engine measures the same, and a run names the coordinate that is off."""
+"""Temperatures of single coordinates: every chain loop measures the same, and a run names the coordinate that is off."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from scipy.stats import t as student_law
 import sgmcmc as sg
 from sgmcmc.bias.coordinates import TOLERANCE, intervals, worst_coordinate
 from sgmcmc.bias.quantiles import student_quantile
-from sgmcmc.engines import scheduler
-from sgmcmc.engines.plan import make_plan, segments_for
-from sgmcmc.engines.watch import MEASURED, NOTHING, ORIGIN, watched
 from sgmcmc.integrators import threaded as spread
+from sgmcmc.run import scheduler
+from sgmcmc.run.coordinate_temperatures import MEASURED, NOTHING, ORIGIN, tracked_coordinates
+from sgmcmc.run.plan import make_plan, segments_for
 from sgmcmc.schedules import Constant, Cyclical
 from sgmcmc.trace import archive
 
@@ -57,7 +57,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize(
-    ("make", "d"), [(gaussian, 3), (gaussian, 20), (in_python, 3)], ids=["packed", "loop", "python"]
+    ("make", "d"), [(gaussian, 3), (gaussian, 20), (in_python, 3)], ids=["lanes", "loop", "python"]
 )
 @pytest.mark.parametrize("sampler", [sg.SGLD(0.1), sg.SGNHT(0.2)], ids=["SGLD", "SGNHT"])
 def test_every_engine_measures_what_its_draws_have(make, d, sampler):
@@ -79,7 +79,7 @@ def test_one_chain_has_the_other_half_of_its_run_as_centre():
     np.testing.assert_allclose(trace.by_coordinate.values[0, -1], work[99:].mean(axis=0), rtol=1e-9)
 
 
-@pytest.mark.parametrize("make", [gaussian, in_python], ids=["packed", "python"])
+@pytest.mark.parametrize("make", [gaussian, in_python], ids=["lanes", "python"])
 def test_neither_threads_nor_chunks_nor_executors_nor_checkpoints_change_a_bit(make, monkeypatch, tmp_path):
     run = {"draws": 60, "warmup": 10, "chains": 4} | QUIET
     model, sampler = make(3), sg.SGNHT(0.2)
@@ -153,7 +153,7 @@ def test_of_a_long_vector_evenly_spaced_coordinates_are_watched_on_any_number_of
 @pytest.mark.parametrize("dim", [1, 3, 16, 17, 1024, 1025, 1030, 2047, 5000, 131_849])
 @pytest.mark.parametrize("chains", [1, 4, 10**6])
 def test_watched_coordinates_lie_in_the_vector_and_cover_it(dim, chains):
-    found = watched(dim, chains, segments_for(chains))
+    found = tracked_coordinates(dim, chains, segments_for(chains))
     assert found[0] == 0
     assert found[-1] < dim
     assert found.size == dim if dim <= 16 else found.size >= min(dim, 9)

@@ -19,7 +19,7 @@ SCRIPT = """
 import json, sys
 import numba, numpy as np, sgmcmc as sg
 from sgmcmc.compiler import numba_bridge
-from sgmcmc.engines.cpu import run_chunk
+from sgmcmc.run.loop_compiled import run_chunk
 
 compiled, compile_one = [], numba_bridge._PartDispatcher._compiled
 numba_bridge._PartDispatcher._compiled = lambda self, arguments, key: (compiled.append(key), compile_one(self, arguments, key))[1]
@@ -87,7 +87,7 @@ def test_a_part_that_is_missing_or_broken_is_compiled_again(tmp_path):
 
 OUTSIDE = """
 import numba, numpy as np, sgmcmc as sg
-import sgmcmc.engines.cpu  # from here on parts are kept
+import sgmcmc.run.loop_compiled  # from here on parts are kept
 from sgmcmc.elementary import exp, log, power
 
 @numba.njit

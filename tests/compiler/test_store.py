@@ -195,10 +195,10 @@ def test_without_a_home_what_came_with_the_installation_is_still_found(tmp_path,
 
 SCRIPT = """
 import numpy as np, sgmcmc as sg
-from sgmcmc.engines.lane_loop import run_pack
+from sgmcmc.run.loop_lanes import run_lanes
 options = {"warmup": 0, "chains": 2, "seed": 1, "progress": False, "warn": False}
 draws = sg.sample(sg.models.Gaussian(np.zeros(2), 1.0), sg.SGLD(0.1), 20, **options).draws
-print(draws.sum(), sum(run_pack.stats.cache_hits.values()))
+print(draws.sum(), sum(run_lanes.stats.cache_hits.values()))
 """
 
 
@@ -214,7 +214,7 @@ def test_flipped_bits_in_a_real_kernel_never_harm_a_run(tmp_path):
 
     first = run()
     assert run() == (first[0], 1)
-    (file,) = (path for path in tmp_path.rglob("run_pack*.nbc"))
+    (file,) = (path for path in tmp_path.rglob("run_lanes*.nbc"))
     content = file.read_bytes()
     for place in (len(content) // 3, 2 * len(content) // 3):  # in the middle of machine code
         broken = bytearray(content)

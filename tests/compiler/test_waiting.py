@@ -79,7 +79,7 @@ def test_a_first_run_says_that_it_compiles_and_a_second_one_does_not(tmp_path):
         command = [sys.executable, "-c", SCRIPT, str(progress)]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr
 
-    assert "sgmcmc compiles run_pack" in told(True)
+    assert "sgmcmc compiles run_lanes" in told(True)
     assert "compile" not in told(True)
 
 

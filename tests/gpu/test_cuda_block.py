@@ -25,11 +25,11 @@ from numba import cuda as numba_cuda
 from ptx_cpu import ORDERS, Module
 
 import sgmcmc as sg
-from sgmcmc.device.step import uploaded
-from sgmcmc.engines import cuda
-from sgmcmc.engines.watch import MEASURED, ORIGIN
+from sgmcmc.gpu.update import uploaded
 from sgmcmc.integrators import State
 from sgmcmc.kinetics import specialise
+from sgmcmc.run.coordinate_temperatures import MEASURED, ORIGIN
+from sgmcmc.run.gpu import chains as gpu_chains
 
 PRECISIONS = {np.float64: 1e-12, np.float32: 1e-5}
 FEATURES = 70
@@ -85,7 +85,7 @@ def test_a_block_is_assembled_for_newer_devices_too():
 
 def test_which_chains_take_a_block():
     def takes(model, *shape, kinetics=SAMPLERS["SGNHT"].kinetics, dtype=np.float64):
-        return cuda.takes_a_block(model, kinetics, dtype, *shape)
+        return gpu_chains.takes_a_block(model, kinetics, dtype, *shape)
 
     assert takes(WIDE, FEATURES, 50, 4)
     assert not takes(LOGISTIC, 3, 7, 4)  # too little work
@@ -109,7 +109,7 @@ class Launch:
 
     def __init__(self, model, sampler, more) -> None:
         self.kernel, arguments = launch_arguments(model, sampler, RUN | more | {"warmup": 0})
-        common, state, room, chunk, key0, key1, _, numbers, out, done = (
+        common, state, scratch, chunk, key0, key1, _, numbers, out, done = (
             arguments  # of no steps: `sample` compiles first
         )
         four = {
@@ -120,15 +120,15 @@ class Launch:
             "recorded": np.int64(4),
         }
         chunk, out = chunk._replace(**four, fresh=True), np.zeros((4, *out.shape[1:]))
-        self.arguments = common, state, room, chunk, key0, key1, np.arange(numbers.size), numbers, out, done
+        self.arguments = common, state, scratch, chunk, key0, key1, np.arange(numbers.size), numbers, out, done
         self.ptx = ptx_of(self.kernel, self.arguments)
 
     def run(self, module, block=32, order="ascending", change=lambda arguments: arguments):
         """All that the launch leaves behind."""
         arguments = change(uploaded(self.arguments, np.array))
-        _, state, room, *_, out, done = arguments
+        _, state, scratch, *_, out, done = arguments
         module.launch(done.size, block, arguments, order)
-        return [*state, room.gradient, room.rows, room.sums, out, done]
+        return [*state, scratch.gradient, scratch.rows, scratch.sums, out, done]
 
 
 def same(one, two) -> bool:
@@ -165,7 +165,7 @@ ORDERED = {
 
 @pytest.mark.parametrize("name", list(ORDERED))
 def test_the_bits_do_not_depend_on_the_order_of_the_threads(name, monkeypatch):
-    monkeypatch.setattr(cuda, "takes_a_block", lambda *_: True)
+    monkeypatch.setattr(gpu_chains, "takes_a_block", lambda *_: True)
     case = launch_of_a_thermostat() if name == "logistic" else Launch(*ORDERED[name])
     module = Module(case.ptx)
     first = case.run(module)
@@ -198,9 +198,11 @@ def test_a_missing_barrier_is_seen_by_the_order_of_the_threads(which):
 
 def one_gradient_for_all(arguments):
     """The arguments of a launch whose chains write their gradients to the same place."""
-    common, state, room, *rest = arguments
-    same_place = np.lib.stride_tricks.as_strided(room.gradient, room.gradient.shape, (0, room.gradient.itemsize))
-    return common, state, room._replace(gradient=same_place), *rest
+    common, state, scratch, *rest = arguments
+    same_place = np.lib.stride_tricks.as_strided(
+        scratch.gradient, scratch.gradient.shape, (0, scratch.gradient.itemsize)
+    )
+    return common, state, scratch._replace(gradient=same_place), *rest
 
 
 def test_chains_that_share_memory_are_seen_by_the_order_of_the_blocks():

@@ -10,7 +10,7 @@ from cuda_cases import GAUSS
 from cuda_compiling import PtxKernels, need_ptx, ptx_in_place_of_a_gpu
 
 import sgmcmc as sg
-from sgmcmc.engines import cuda
+from sgmcmc.run.gpu import chains as gpu_chains
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,7 +31,7 @@ class Kernel:
 
 def block_size(monkeypatch, active, threads=100_000, default=64):
     """The block size on a device with 10 multiprocessors that hold active(block) blocks each."""
-    from sgmcmc.device import kernel
+    from sgmcmc.gpu import kernel_cache
 
     def blocks(function, block, shared):
         assert (function, shared) == ("machine code", 0)
@@ -39,8 +39,8 @@ def block_size(monkeypatch, active, threads=100_000, default=64):
 
     device = SimpleNamespace(MULTIPROCESSOR_COUNT=10)
     context = SimpleNamespace(device=device, get_active_blocks_per_multiprocessor=blocks)
-    monkeypatch.setattr(kernel.cuda, "current_context", lambda: context)
-    return kernel.block_size(Kernel(), (1, 2.0), threads, default)
+    monkeypatch.setattr(kernel_cache.cuda, "current_context", lambda: context)
+    return kernel_cache.block_size(Kernel(), (1, 2.0), threads, default)
 
 
 def occupancy(registers, most_blocks=16, most_threads=2048):
@@ -77,7 +77,7 @@ def test_a_driver_that_cannot_tell_is_no_obstacle(monkeypatch):
 def test_without_a_device_it_is_the_default():
     from numba import cuda
 
-    from sgmcmc.device.kernel import block_size
+    from sgmcmc.gpu.kernel_cache import block_size
 
     if cuda.is_available():
         pytest.skip("there is a device")
@@ -87,7 +87,7 @@ def test_without_a_device_it_is_the_default():
 def test_a_small_grid_is_no_reason_for_a_warning():
     from numba import cuda
 
-    from sgmcmc.device.setup import shaped
+    from sgmcmc.gpu.runtime import shaped
 
     @cuda.jit
     def nothing():
@@ -112,13 +112,13 @@ class NoTimeAtAll(PtxKernels):
 def test_chunks_do_not_shrink_because_there_are_many_chains(monkeypatch):
     kernels = NoTimeAtAll()
     kernels.counts = []
-    account = cuda.Fleet._account
+    account = gpu_chains.DeviceTask._account
 
-    def slow(fleet, *rest):
+    def slow(task, *rest):
         time.sleep(0.3)  # longer than a chunk shall last
-        account(fleet, *rest)
+        account(task, *rest)
 
-    monkeypatch.setattr(cuda.Fleet, "_account", slow)
+    monkeypatch.setattr(gpu_chains.DeviceTask, "_account", slow)
     with ptx_in_place_of_a_gpu(kernels):
         sg.sample(GAUSS, sg.SGNHT(0.1), draws=200, warmup=0, chains=1, progress=False, device="cuda")
     # the first compiles; a chunk is at most 64 times as long as the one before

@@ -94,57 +94,57 @@ def test_running_moments_are_those_of_the_states_that_a_loop_on_device_arrays_sa
 
 
 MUTANTS = {  # the first is none: a copy that is right must pass. What is wrong: (file, text, other text, what to run)
-    "nothing": ("cuda_loop.py", "range(chunk.steps)", "range(chunk.steps)", "shapes"),
-    "one step too many": ("cuda_loop.py", "range(chunk.steps)", "range(chunk.steps + 1)", "shapes"),
-    "missing guard": ("cuda_kernels.py", "    if i < which.size:", "    if i >= 0:", "shapes"),
+    "nothing": ("run/gpu/loop.py", "range(chunk.steps)", "range(chunk.steps)", "shapes"),
+    "one step too many": ("run/gpu/loop.py", "range(chunk.steps)", "range(chunk.steps + 1)", "shapes"),
+    "missing guard": ("run/gpu/kernels.py", "    if i < which.size:", "    if i >= 0:", "shapes"),
     "chain and coordinate swapped": (
-        "cuda_loop.py",
+        "run/gpu/loop.py",
         "Stream(key0, key1, number)",
         "Stream(key0, number, key1)",
         "shapes",
     ),
-    "coordinate guard": ("update_kernel.py", "    if low < sizes.theta:", "    if low >= 0:", "update float64"),
-    "normals of the first four": ("step.py", "stream, step, low)", "stream, step, 0)", "update float64"),
+    "coordinate guard": ("gpu/update_kernel.py", "    if low < sizes.theta:", "    if low >= 0:", "update float64"),
+    "normals of the first four": ("gpu/update.py", "stream, step, low)", "stream, step, 0)", "update float64"),
     "moments of the first four": (
-        "update_kernel.py",
+        "gpu/update_kernel.py",
         "state.theta, low, min(low + 4, sizes.theta)",
         "state.theta, 0, 4",
         "moments float64",
     ),
     "moments without an end": (
-        "update_kernel.py",
+        "gpu/update_kernel.py",
         "low, min(low + 4, sizes.theta)",
         "low, low + 4",
         "moments float64",
     ),
-    "column of a neighbour": ("cuda_loop.py", "state.p.T[chain]", "state.p.T[0]", "shapes"),
-    "rows of a neighbour": ("cuda_loop.py", "    return chain\n", "    return 0 * chain\n", "shapes"),
-    "nothing in a block": ("cuda_block.py", "LANES = 32", "LANES = 32", "block shapes"),
-    "features twice": ("cuda_block.py", "s % width, part, LANES)", "s % width, part, lanes)", "block few"),
+    "column of a neighbour": ("run/gpu/loop.py", "state.p.T[chain]", "state.p.T[0]", "shapes"),
+    "rows of a neighbour": ("run/gpu/loop.py", "    return chain\n", "    return 0 * chain\n", "shapes"),
+    "nothing in a block": ("run/gpu/block.py", "LANES = 32", "LANES = 32", "block shapes"),
+    "features twice": ("run/gpu/block.py", "s % width, part, LANES)", "s % width, part, lanes)", "block few"),
     "momenta of the first four": (
-        "cuda_block.py",
+        "run/gpu/block.py",
         "BEFORE_THE_FIRST_STEP, low)",
         "BEFORE_THE_FIRST_STEP, 0)",
         "block few",
     ),
-    "the last strip alone": ("cuda_block.py", "slope[j] + found if first > 0 else found", "found", "block few"),
-    "nothing in a few": ("cuda_measure.py", "half if first", "half if first", "few"),
-    "nothing in a few blocks": ("cuda_measure.py", "half if first", "half if first", "block few"),
-    "rows of this step twice": ("cuda_measure.py", "step + 1 if first and half == 0", "step if first", "block few"),
+    "the last strip alone": ("run/gpu/block.py", "slope[j] + found if first > 0 else found", "found", "block few"),
+    "nothing in a few": ("run/gpu/measure.py", "half if first", "half if first", "few"),
+    "nothing in a few blocks": ("run/gpu/measure.py", "half if first", "half if first", "block few"),
+    "rows of this step twice": ("run/gpu/measure.py", "step + 1 if first and half == 0", "step if first", "block few"),
     "halves of another size": (
-        "cuda_measure.py",
+        "run/gpu/measure.py",
         "half if first and not whole",
         "half + 1 if first and not whole",
         "few",
     ),
-    "nothing kept": ("cuda_measure.py", "own.difference[j] = own.slope[j]", "own.difference[j] = 0.0", "block few"),
+    "nothing kept": ("run/gpu/measure.py", "own.difference[j] = own.slope[j]", "own.difference[j] = 0.0", "block few"),
     "variances of the first four": (
-        "cuda_measure.py",
+        "run/gpu/measure.py",
         "variance[min(low, variables) : min(high, variables)]",
         "variance[0 : min(high - low, variables)]",
         "block few",
     ),
-    "a sum without its last part": ("cuda_block.py", "range(1, LANES)", "range(1, 8)", "block few"),
+    "a sum without its last part": ("run/gpu/block.py", "range(1, LANES)", "range(1, 8)", "block few"),
 }
 
 
@@ -158,7 +158,7 @@ def test_a_mutant_is_caught_by_the_simulator(name, tmp_path):
         target = copy / path.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
-    victim = copy / ("device" if file in ("update_kernel.py", "step.py") else "engines") / file
+    victim = copy / file
     assert text in victim.read_text()
     victim.write_text(victim.read_text().replace(text, other))
     script = tmp_path / "cuda_simulation.py"  # beside the copy: the directory of a script comes first in sys.path

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import cuda_state
-from sgmcmc.engines.cuda_state import CudaState, choose_device, find_state
+from sgmcmc.gpu import availability
+from sgmcmc.gpu.availability import CudaState, choose_device, find_state
 
 STATES = ("ready", "simulator", "no driver", "no device", "broken install", "not installed")
 GAUSS = sg.models.Gaussian([0.0, 1.0])
@@ -47,7 +47,7 @@ def test_a_broken_installation_breaks_neither_the_import_nor_runs_on_the_cpu(err
         BREAK.format(error=error)
         + """
 import sgmcmc as sg
-from sgmcmc.engines.cuda_state import find_state
+from sgmcmc.gpu.availability import find_state
 print(find_state().state)
 trace = sg.sample(sg.models.Gaussian([0.0]), sg.SGLD(0.1), draws=2, warmup=0, seed=1, progress=False, device="auto")
 print(trace.info["device"], "|", trace.info["device_reason"])
@@ -65,7 +65,7 @@ except RuntimeError as error:
 
 
 def test_the_simulator_is_a_state_that_auto_does_not_take():
-    source = "from sgmcmc.engines.cuda_state import *; print(find_state().state, choose_device('auto')[0], choose_device('cuda'))"
+    source = "from sgmcmc.gpu.availability import *; print(find_state().state, choose_device('auto')[0], choose_device('cuda'))"
     assert run(source, NUMBA_ENABLE_CUDASIM="1").strip() == "simulator cpu ('cuda', 'asked for, in the simulator')"
 
 
@@ -104,15 +104,15 @@ GPU = SimpleNamespace(name=b"A100", compute_capability=(8, 0))
 def test_what_the_driver_says_decides(monkeypatch, available, devices, compiler, state, shown):
     module, driver = fake(available, devices, compiler)
     monkeypatch.setitem(sys.modules, "numba.cuda.cudadrv.driver", SimpleNamespace(driver=driver))
-    found = cuda_state._of_driver(module, "a stand-in")
+    found = availability._of_driver(module, "a stand-in")
     assert found.state == state
     assert shown in str(found)
 
 
 def test_auto_takes_a_gpu_that_is_ready_and_cuda_without_one_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(cuda_state, "find_state", lambda: CudaState("ready", "", "a stand-in"))
+    monkeypatch.setattr(availability, "find_state", lambda: CudaState("ready", "", "a stand-in"))
     assert choose_device("auto") == ("cuda", "usable")
-    monkeypatch.setattr(cuda_state, "find_state", lambda: CudaState("no driver", "no libcuda", "a stand-in"))
+    monkeypatch.setattr(availability, "find_state", lambda: CudaState("no driver", "no libcuda", "a stand-in"))
     assert choose_device("auto") == ("cpu", "no usable GPU: no driver, no libcuda")
     with pytest.raises(
         RuntimeError, match=r"^device='cuda' is not usable here: no driver \(no libcuda\); install NVIDIA's"

@@ -17,8 +17,10 @@ from cuda_cases import GAUSS, LOGISTIC, RUN, SAMPLERS, SINGLY, WIDE, Foreign, bl
 from cuda_laws import findings
 
 import sgmcmc as sg
-from sgmcmc.engines import cuda, cuda_state, scheduler
+from sgmcmc.gpu import availability
 from sgmcmc.rng.philox4x32 import philox
+from sgmcmc.run import scheduler
+from sgmcmc.run.gpu import chains as gpu_chains
 
 pytestmark = pytest.mark.gpu
 SIMULATED = os.environ.get("SGMCMC_GPU_TESTS") == "simulator"
@@ -33,8 +35,8 @@ no_simulator = pytest.mark.skipif(SIMULATED, reason="needs hardware, or hours in
 
 @pytest.fixture(scope="module", autouse=True)
 def _device():
-    found = cuda_state.find_state()
-    if found.state != (cuda_state.SIMULATOR if SIMULATED else cuda_state.READY):
+    found = availability.find_state()
+    if found.state != (availability.SIMULATOR if SIMULATED else availability.READY):
         if "gpu" in os.environ.get("SGMCMC_REQUIRE", "").split(","):
             pytest.fail(f"SGMCMC_REQUIRE has gpu, but {found}")
         pytest.skip(f"no GPU: {found}")
@@ -57,7 +59,7 @@ class OnDevice(Foreign):
 
 
 def on_host(array):
-    from sgmcmc.device.setup import download
+    from sgmcmc.gpu.runtime import download
 
     return download(array)
 
@@ -89,7 +91,7 @@ KNOWN = [  # counter, key, answer: Random123's known-answer tests of Philox4x32-
 def test_philox_gives_the_known_answers_bit_for_bit(counter, key, answer):
     from numba import cuda as device
 
-    from sgmcmc.device.setup import download, launch, upload
+    from sgmcmc.gpu.runtime import download, launch, upload
 
     @device.jit
     def words(out):
@@ -140,7 +142,7 @@ def test_running_moments_stay_on_the_device_and_are_those_of_the_states(kind):
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("name", list(block_runs(np.float64)))
 def test_a_block_takes_the_steps_of_the_cpu(name, kind, monkeypatch):
-    monkeypatch.setattr(cuda, "takes_a_block", lambda *_: True)
+    monkeypatch.setattr(gpu_chains, "takes_a_block", lambda *_: True)
     steps_are_the_cpus(*block_runs(kind)[name], kind)
 
 
@@ -156,7 +158,7 @@ def test_the_block_size_does_not_matter(block, monkeypatch):
     options = RUN | {"chains": CHAINS, "device": "cuda"}
     one = sg.sample(GAUSS, sg.SGNHT(0.1), **options)
     states = device_walk(SINGLY["SGNHT"], np.float64)
-    monkeypatch.setattr(cuda.Fleet.__init__, "__defaults__", (None, block))
+    monkeypatch.setattr(gpu_chains.DeviceTask.__init__, "__defaults__", (None, block))
     np.testing.assert_array_equal(sg.sample(GAUSS, sg.SGNHT(0.1), **options).draws, one.draws)
     other = sg.SGNHT(0.1)
     monkeypatch.setattr(other._device, "_block_size", lambda *_: block)
@@ -166,9 +168,9 @@ def test_the_block_size_does_not_matter(block, monkeypatch):
 
 @no_simulator
 def test_the_driver_tells_a_block_size(monkeypatch):
-    from sgmcmc.device import kernel
+    from sgmcmc.gpu import kernel_cache
 
-    asked, real = [], kernel.cuda.current_context
+    asked, real = [], kernel_cache.cuda.current_context
 
     class Context:
         def __init__(self, context):
@@ -178,9 +180,9 @@ def test_the_driver_tells_a_block_size(monkeypatch):
             asked.append(self.context.get_active_blocks_per_multiprocessor(*arguments))
             return asked[-1]
 
-    monkeypatch.setattr(kernel.cuda, "current_context", lambda: Context(real()))
+    monkeypatch.setattr(kernel_cache.cuda, "current_context", lambda: Context(real()))
     sg.sample(GAUSS, sg.SGNHT(0.1), **RUN | {"chains": 100_000, "device": "cuda"})
-    assert len(asked) >= len(kernel.BLOCKS)
+    assert len(asked) >= len(kernel_cache.BLOCKS)
     assert max(asked) >= 1
 
 
@@ -219,23 +221,23 @@ def test_chains_on_two_streams_do_not_disturb_each_other():
 
 @no_simulator
 def test_draws_do_not_depend_on_how_many_devices_there_are(monkeypatch):
-    from sgmcmc.engines import cuda_kernels
+    from sgmcmc.run.gpu import kernels as gpu_kernels
 
-    every = cuda_kernels.devices()
+    every = gpu_kernels.devices()
     if len(every) < 2:
         pytest.skip("there is one GPU")
     options = RUN | {"chains": CHAINS, "device": "cuda"}
     whole = sg.sample(GAUSS, sg.SGNHT(0.1), **options)
-    monkeypatch.setattr(cuda_kernels, "devices", lambda: every[:1])
+    monkeypatch.setattr(gpu_kernels, "devices", lambda: every[:1])
     np.testing.assert_array_equal(sg.sample(GAUSS, sg.SGNHT(0.1), **options).draws, whole.draws)
 
 
 @no_simulator
 def test_another_process_finds_the_kernel_on_disk(tmp_path):
     script = (
-        "import sgmcmc as sg; from sgmcmc.engines import cuda_kernels\n"
+        "import sgmcmc as sg; from sgmcmc.run.gpu import kernels\n"
         "sg.sample(sg.models.Gaussian([0.0], [1.0]), sg.SGNHT(0.1), draws=2, device='cuda', progress=False)\n"
-        "print(sum(cuda_kernels.chain_kernel.stats.cache_hits.values()))"
+        "print(sum(kernels.chain_kernel.stats.cache_hits.values()))"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", script]
@@ -247,7 +249,7 @@ def test_another_process_finds_the_kernel_on_disk(tmp_path):
 def test_the_size_of_a_block_that_shares_a_chain_does_not_matter(block, monkeypatch):
     options = RUN | {"chains": 500, "batch_size": 70, "device": "cuda"}
     one = sg.sample(WIDE, sg.SGNHT(0.02), **options)
-    monkeypatch.setattr(cuda.Fleet.__init__, "__defaults__", (None, block))
+    monkeypatch.setattr(gpu_chains.DeviceTask.__init__, "__defaults__", (None, block))
     np.testing.assert_array_equal(sg.sample(WIDE, sg.SGNHT(0.02), **options).draws, one.draws)
 
 
@@ -271,9 +273,9 @@ def test_a_chain_that_diverges_is_dropped_as_on_the_cpu():
 
 
 def test_an_interruption_keeps_the_draws_so_far_and_a_run_can_go_on(monkeypatch):
-    from sgmcmc.engines import cuda_kernels
+    from sgmcmc.run.gpu import kernels as gpu_kernels
 
-    first = cuda_kernels.devices()[:1]
+    first = gpu_kernels.devices()[:1]
     calls, real = [], scheduler.wait
 
     def wait(*args, **options):
@@ -284,9 +286,9 @@ def test_an_interruption_keeps_the_draws_so_far_and_a_run_can_go_on(monkeypatch)
 
     options = RUN | {"draws": 12, "device": "cuda"}
     whole = sg.sample(GAUSS, sg.SGNHT(0.1), **options)
-    monkeypatch.setattr(cuda_kernels, "devices", lambda: first)
+    monkeypatch.setattr(gpu_kernels, "devices", lambda: first)
     monkeypatch.setattr(scheduler, "wait", wait)
-    monkeypatch.setattr(cuda, "CHUNK_SECONDS", 1e-12)  # a step per chunk
+    monkeypatch.setattr(gpu_chains, "CHUNK_SECONDS", 1e-12)  # a step per chunk
     part = sg.sample(GAUSS, sg.SGNHT(0.1), **options)
     monkeypatch.undo()
     assert part.info["interrupted"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sgmcmc.engines.cuda_state import READY, find_state
+from sgmcmc.gpu.availability import READY, find_state
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,9 +12,15 @@ import sgmcmc as sg
 from sgmcmc.compiler import numba_bridge
 from sgmcmc.compiler.kernels import OPTIONS
 from sgmcmc.integrators import Moment
-from sgmcmc.integrators.flows import begin_diffusion, drift_compensated, end_diffusion, kick, rub
-from sgmcmc.integrators.fused import glide
-from sgmcmc.integrators.fused_drift import swing
+from sgmcmc.integrators.flows import (
+    apply_friction_with_scratch,
+    begin_diffusion,
+    drift,
+    end_diffusion,
+    kick,
+)
+from sgmcmc.integrators.fused_aoa import fused_aoa
+from sgmcmc.integrators.fused_faf import fused_faf
 from sgmcmc.thermostats import Center, learn
 
 pytestmark = pytest.mark.skipif(
@@ -42,22 +48,23 @@ def compiled(function):
     return numba_bridge.kernel(function, OPTIONS, Nowhere(), lambda compile_for, _engine: compile_for)
 
 
-def rub_only(dynamics, kinetics, state, normals, h):
-    rub(kinetics, dynamics.thermostat, dynamics.sigma_p, state.p, state.xi, h, normals)
+def friction_only(dynamics, kinetics, state, normals, h):
+    apply_friction_with_scratch(kinetics, dynamics.thermostat, dynamics.sigma_p, state.p, state.xi, h, normals)
 
 
-def swing_only(dynamics, kinetics, state, normals, h):
-    swing(dynamics.thermostat, dynamics.scale, kinetics, dynamics.sigma_p, h, state, normals, h, h)
+def aoa_only(dynamics, kinetics, state, normals, h):
+    d = dynamics
+    fused_aoa(d.thermostat, d.scale, d.crosstalk, kinetics, d, state, normals, h, h, h)
 
 
 def drift_only(dynamics, kinetics, state, normals, h):
-    drift_compensated(dynamics.thermostat, kinetics, dynamics.scale, h, h, state, h)
+    drift(kinetics, dynamics.scale, dynamics, state, h, True, h, h)
 
 
 def noise_only(dynamics, kinetics, state, normals, h):
     end_diffusion(dynamics.scale, h, state.theta, state.pending, normals, h)
     kick(state.p, normals, normals, dynamics.scale, h, h)
-    begin_diffusion(dynamics.thermostat, dynamics.scale, h, h, state, normals, h)
+    begin_diffusion(dynamics.scale, dynamics, state, normals, h)
 
 
 def learn_only(dynamics, kinetics, state, normals, h):
@@ -65,24 +72,23 @@ def learn_only(dynamics, kinetics, state, normals, h):
     learn(dynamics.noise, dynamics.thermostat, kinetics, h, h, center, state, h, h, moment)
 
 
-def glide_only(dynamics, kinetics, state, normals, h):
-    moment = Moment(8, h, h, 0)
-    center = Center(h, h)
-    glide(dynamics.thermostat, kinetics, dynamics.scale, dynamics, state, moment, False, h, center, normals, state.bend)
+def faf_only(dynamics, kinetics, state, normals, h):
+    d, moment, center = dynamics, Moment(8, h, h, 0), Center(h, h)
+    fused_faf(d.thermostat, kinetics, d.scale, d, state, moment, False, h, center, normals, state.bend)
 
 
 # function, sampler, least numbers of vector divisions and square roots
 CASES = {
-    "a = 1, B A B": (glide_only, LINEAR, 2, 2),  # nobody asks for Σ p K'(p), so its logarithm is gone
+    "a = 1, F A F": (faf_only, LINEAR, 2, 2),  # nobody asks for Σ p K'(p), so its logarithm is gone
     "a = 1, learning": (learn_only, LINEAR, 3, 1),
     "a = 2, learning": (learn_only, ROOT, 5, 5),
-    "a = 1, friction": (rub_only, LINEAR, 1, 1),
-    "a = 2, friction": (rub_only, ROOT, 2, 2),
+    "a = 1, friction": (friction_only, LINEAR, 1, 1),
+    "a = 2, friction": (friction_only, ROOT, 2, 2),
     "a = 1, drift": (drift_only, LINEAR, 1, 0),
     "a = 2, drift": (drift_only, ROOT, 1, 1),
     "a = 1, drift, units": (drift_only, sg.SGMGTD(0.01, a=1.0, scale=np.full(DIM, 0.5)), 1, 0),
-    "SGNHT, A O A": (swing_only, GAUSSIAN, 1, 1),
-    "SGNHT, A O A, units": (swing_only, sg.SGNHT(0.01, scale=np.full(DIM, 0.5)), 1, 1),
+    "SGNHT, A O A": (aoa_only, GAUSSIAN, 1, 1),
+    "SGNHT, A O A, units": (aoa_only, sg.SGNHT(0.01, scale=np.full(DIM, 0.5)), 1, 1),
     "noise": (noise_only, LINEAR, 0, 1),
 }
 

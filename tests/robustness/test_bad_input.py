@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import lanes, scheduler
 from sgmcmc.kinetics import MonomialGamma
 from sgmcmc.potentials import PythonPotential
+from sgmcmc.run import lanes, scheduler
 from sgmcmc.samplers import sampler as samplers
 
 GAUSS = sg.models.Gaussian(np.zeros(3), np.array([1.0, 2.0, 3.0]))
@@ -348,7 +348,7 @@ def nothing_runs(monkeypatch):
         raise AssertionError("a kernel was called before the input was checked")
 
     monkeypatch.setattr(scheduler.Job, "advance", fail)
-    monkeypatch.setattr(lanes.Pack, "advance", fail)
+    monkeypatch.setattr(lanes.LaneGroup, "advance", fail)
     monkeypatch.setattr(samplers, "update_once", fail)
     monkeypatch.setattr(samplers, "draw_momenta", fail)
 

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sgmcmc as sg
-from sgmcmc.engines import lanes, scheduler
+from sgmcmc.run import lanes, scheduler
 from sgmcmc.samplers import sampler as samplers
 
 HOME = str(Path(sg.__file__).parent)
@@ -44,8 +44,8 @@ def _no_kernels(monkeypatch):
         raise ReachedError
 
     monkeypatch.setattr(scheduler.Job, "advance", reached)
-    monkeypatch.setattr(lanes.Pack, "advance", reached)
-    monkeypatch.setattr(lanes.Pack, "prepare", reached)
+    monkeypatch.setattr(lanes.LaneGroup, "advance", reached)
+    monkeypatch.setattr(lanes.LaneGroup, "prepare", reached)
     monkeypatch.setattr(samplers, "update_once", reached)
     monkeypatch.setattr(samplers, "draw_momenta", reached)
 

@@ -214,7 +214,7 @@ def test_draws_that_were_changed_cut_or_lost_are_refused(copy):
 
 
 def test_draws_behind_those_that_were_saved_may_be_torn(original, tmp_path, monkeypatch):
-    from sgmcmc.engines import scheduler
+    from sgmcmc.run import scheduler
 
     calls, real = [], scheduler.wait
 

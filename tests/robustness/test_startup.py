@@ -17,7 +17,7 @@ import numpy as np, sgmcmc as sg
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 5)); y = rng.integers(0, 2, 200)
 trace = sg.sample(sg.models.LogisticRegression(X, y), sg.SGNHT({h}), draws=10, warmup=10, batch_size=16, seed=1, progress=False)
-from sgmcmc.engines.cpu import run_chunk
+from sgmcmc.run.loop_compiled import run_chunk
 print(float(trace.draws.sum()), sum(run_chunk.stats.cache_misses.values()), time.process_time())
 """
 

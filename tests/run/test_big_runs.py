@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 
 import sgmcmc as sg
-from sgmcmc.engines.python import choose_rows
 from sgmcmc.minibatch import Blocks, as_minibatch, memory, row_buffer
 from sgmcmc.rng import stream
 from sgmcmc.run.identity import digest_of
+from sgmcmc.run.loop_python import choose_rows
 from sgmcmc.run.settings import Settings
 
 rng = np.random.default_rng(7)

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import scheduler
 from sgmcmc.run import checkpoint as checkpoints
-from sgmcmc.run import draw_file
+from sgmcmc.run import draw_file, scheduler
 from sgmcmc.trace import archive
 
 rng = np.random.default_rng(7)
@@ -32,7 +31,7 @@ def plain(theta):
 GAUSS = sg.models.Gaussian(MEAN, VARIANCE)
 LOGISTIC = sg.models.LogisticRegression(X, Y, prior=sg.priors.Gaussian(2.0))
 CASES = {
-    "pack": (GAUSS, sg.SGMGTD(0.1), {}),
+    "lanes": (GAUSS, sg.SGMGTD(0.1), {}),
     "group": (LOGISTIC, sg.SGNHT(0.02), {"batch_size": 16, "minibatch": "shuffle"}),
     "python": (sg.Potential(plain, dim=3), sg.SGNHT(0.1), {"gradient_noise": 0.1}),
     "single": (LOGISTIC, sg.SGNHT(0.02), {"batch_size": 16, "dtype": np.float32}),
@@ -44,7 +43,7 @@ class KillError(BaseException):
     """What a run does not catch, as it cannot catch kill -9."""
 
 
-def run(case="pack", **options):
+def run(case="lanes", **options):
     model, sampler, own = CASES[case]
     settings = {"draws": 60, "warmup": 10, "thin": 2, "chains": 3, "seed": 11, "progress": False} | own | options
     return sg.sample(settings.pop("model", model), settings.pop("sampler", sampler), **settings)
@@ -456,3 +455,15 @@ def test_arguments_are_checked_at_the_door(tmp_path):
         run(checkpoint=3)
     with pytest.raises(ValueError, match="checkpoint_every=-1 is out of range"):
         run(checkpoint=tmp_path / "a.npz", checkpoint_every=-1)
+
+
+def test_a_checkpoint_that_names_parts_as_they_were_called_before_is_that_of_the_same_run(tmp_path):
+    from sgmcmc.run.old_formats import is_same_fact
+
+    old = "BAOAB 8fffd45ee2760b076e006f6c3f9a51bb"
+    assert is_same_fact(old, "Splitting_BAOAB")
+    assert is_same_fact("SymmetricSplitting f69cf8f17f74391b78708662733312f5", "Splitting_BNFAFNB")
+    assert not is_same_fact(old, "Splitting_OBABO")
+    mine = "BAOAB 014b0c5963d8600edab858d5ca6c7953"  # a class of the user's keeps its digest
+    assert not is_same_fact(old, mine)
+    assert not is_same_fact(None, "BAOAB")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import scheduler
+from sgmcmc.run import scheduler
 from sgmcmc.run.checkpoint import FORMAT, VERSION, load
 from sgmcmc.trace import archive
 

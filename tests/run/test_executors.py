@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.engines import scheduler
 from sgmcmc.potentials import add_gradient
-from sgmcmc.run import pickling, remote
+from sgmcmc.run import pickling, remote, scheduler
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(60, 3))
@@ -61,7 +60,7 @@ def plain(theta):
 
 
 MODELS = {
-    "packed": (sg.models.Gaussian(np.zeros(3), 1.0), {}),
+    "lanes": (sg.models.Gaussian(np.zeros(3), 1.0), {}),
     "built in": (sg.models.LogisticRegression(X, Y > 0), {"batch_size": 16}),
     "own tuple": (Banana(0.5), {}),
     "own njit": (sg.Potential(poisson, dim=3, data=(X, Y)), {"batch_size": 16, "minibatch": "shuffle"}),
@@ -156,14 +155,14 @@ def test_threads_will_do_as_an_executor():
 def test_divergence_there_is_told_here():
     with ThreadPoolExecutor(2) as pool:
         with pytest.raises(sg.DivergenceError, match="left the finite numbers") as there:
-            run("packed", executor=pool, step=30.0, draws=1000, chains=1)
+            run("lanes", executor=pool, step=30.0, draws=1000, chains=1)
         with pytest.raises(sg.DivergenceError) as here:
-            run("packed", step=30.0, draws=1000, chains=1)
+            run("lanes", step=30.0, draws=1000, chains=1)
         assert there.value.step == here.value.step
         start = np.zeros((3, 3))
         start[1] = 1e200
         dropped = {"init": start, "on_divergence": "drop", "step": 0.1}
-        same(run("packed", executor=pool, **dropped), run("packed", **dropped))
+        same(run("lanes", executor=pool, **dropped), run("lanes", **dropped))
 
 
 def test_an_error_of_the_gradient_there_is_raised_here():
@@ -222,11 +221,11 @@ def test_mapped_data_travel_as_the_name_of_their_file(tmp_path):
     np.save(tmp_path / "y.npy", (rng.random(20_000) < 0.5).astype(float))
     x, y = (np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in "xy")
     model = sg.models.LogisticRegression(x, y)
-    data = pickling.pack(model)
+    data = pickling.to_bytes(model)
     assert len(data) < 5000
-    there = pickling.unpack(data)
+    there = pickling.from_bytes(data)
     np.testing.assert_array_equal(there.X, x)
-    np.testing.assert_array_equal(pickling.unpack(pickling.pack(x[100:200]))[3:5], x[103:105])
+    np.testing.assert_array_equal(pickling.from_bytes(pickling.to_bytes(x[100:200]))[3:5], x[103:105])
     executor = Here()
     same(run(model=model, executor=executor), run(model=model))
     assert max(executor.bytes) < 100_000

@@ -21,11 +21,11 @@ import pytest
 from scipy import stats
 
 import sgmcmc as sg
-from sgmcmc.engines import scheduler
 from sgmcmc.integrators import State
 from sgmcmc.integrators import step as update
 from sgmcmc.kinetics import curvature, energy, velocity
 from sgmcmc.potentials import add_gradient
+from sgmcmc.run import scheduler
 
 MEAN, VARIANCE = np.array([1.0, -2.0, 0.5]), np.array([1.0, 4.0, 0.25])
 GAUSS = sg.models.Gaussian(MEAN, VARIANCE)

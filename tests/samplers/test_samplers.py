@@ -208,7 +208,7 @@ def test_a_sampler_prints_as_the_expression_that_makes_it(sampler):
 
 def test_what_is_printed_is_what_was_chosen():
     assert repr(sg.SGHMC(0.1, friction=2.0)) == (
-        "Sampler(step_size=0.1, kinetics=Gaussian(mass=1.0), integrator=BAOAB(), sigma_p=2.0)"
+        "Sampler(step_size=0.1, kinetics=Gaussian(mass=1.0), integrator=Splitting('BAOAB'), sigma_p=2.0)"
     )
     assert "kinetics=None" in repr(sg.SGLD(0.1))
 

@@ -56,7 +56,7 @@ class Catching(PtxDevice):
 
 
 def stand_in_for_a_device() -> list[int]:
-    """Let Numba's dispatcher compile, bind, save and load; gives back a list that grows with every call of NVVM."""
+    """Let Numba's dispatcher compile, bind, save and load; returns a list that grows with every call of NVVM."""
     from numba.cuda import codegen
     from numba.cuda.cudadrv import devices, nvvm, runtime
 
@@ -98,7 +98,7 @@ def main() -> None:
     if trouble is not None:
         raise SystemExit(trouble)
     calls = stand_in_for_a_device()
-    from sgmcmc.device.update_kernel import update_kernel
+    from sgmcmc.gpu.update_kernel import update_kernel
 
     if sys.argv[2] == "blind":
         fingerprints.implementations_fingerprint = lambda cls, foreign=None: b""

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from own_parts import Mirror, PerGroup, Strided
 
 import sgmcmc as sg
 from sgmcmc.dispatch import implements
-from sgmcmc.integrators import BAOAB, Euler, SymmetricSplitting
+from sgmcmc.integrators import BAOAB, Euler, Splitting, SymmetricSplitting
 from sgmcmc.kinetics import curvature, energy, velocity
 from sgmcmc.potentials import add_gradient
 
@@ -122,6 +123,10 @@ SAMPLERS |= {
     "SGMGTD": sg.SGMGTD(0.05, a=2.0, resample_momentum=3, resample_thermostat=4),
     "decay": sg.SGNHT(sg.schedules.PolynomialDecay(0.1)),
     "cyclical": sg.SGNHT(sg.schedules.Cyclical(0.1, 4)),
+    "OBABO": sg.SGMGTD(0.05, a=1.0, resample_momentum=3, resample_thermostat=4, integrator="OBABO"),
+    "UBU": sg.SGHMC(0.1, 2.0, integrator="UBU"),
+    "own thermostat": sg.Sampler(0.05, thermostat=PerGroup(0.8, 2), sigma_xi=0.2, resample_thermostat=4),
+    "own flow": sg.SGNHT(0.1, integrator=Splitting("BAWOWAB", W=Mirror(0.7))),
 }
 
 MODELS = {
@@ -139,6 +144,7 @@ MODELS = {
     "own without": (sg.Potential(bowl, 3), {}),
     "noisy": (GAUSS, {"gradient_noise": 0.5, "clip_gradient": 1.0}),
     "thinned": (GAUSS, {"thin": 2}),
+    "own rows": (sg.models.LogisticRegression(X, Y), {"batch_size": 6, "minibatch": Strided(5)}),
 }
 
 RUN = {"draws": 5, "warmup": 3, "chains": 3, "seed": 2**40 + 8, "init": 0.5, "threads": 1, "progress": False}

@@ -1,6 +1,6 @@
 """Compile CUDA kernels on a machine without a GPU: to PTX by Numba and NVVM, to machine code by ptxas, and run the PTX here.
 
-`PtxKernels` stands in for `sgmcmc.engines.cuda_kernels`: memory is the host's, a launch runs PTX on the CPU. With it
+`PtxKernels` stands in for `sgmcmc.run.gpu.kernels`: memory is the host's, a launch runs PTX on the CPU. With it
 ``sg.sample(..., device="cuda")`` goes all its way, but for the hardware.
 """
 
@@ -41,7 +41,7 @@ def need_ptx() -> None:
 
 
 def prepare() -> str | None:
-    """Make Numba compile device functions without a device; gives back what is in the way, if anything is."""
+    """Make Numba compile device functions without a device; returns the error, if any."""
     try:
         import numba.cuda.dispatcher
         from numba import cuda
@@ -113,9 +113,9 @@ class PtxKernels:
     simulated = False
 
     def __init__(self, change: Any = None, order: str = "ascending", counted: bool = False) -> None:
-        from sgmcmc.engines import cuda_kernels
+        from sgmcmc.run.gpu import kernels as gpu_kernels
 
-        self.chain_kernel, self.block_kernel = cuda_kernels.chain_per_thread, cuda_kernels.block_per_chain
+        self.chain_kernel, self.block_kernel = gpu_kernels.chain_per_thread, gpu_kernels.block_per_chain
         self.change, self.order, self.counted = change, order, counted
         self.modules: dict[Any, Module] = {}
         self.sources: list[str] = []
@@ -153,12 +153,15 @@ class PtxDevice:
     """Device memory that is the host's, and updates that run as PTX."""
 
     def __init__(self, kernels: PtxKernels | None = None) -> None:
-        from sgmcmc.device import setup, update_kernel
+        from sgmcmc.gpu import runtime, update_kernel
 
         self.kernels = PtxKernels() if kernels is None else kernels
         self.kernel = update_kernel.four_per_thread
         self.upload = self.download = np.array
-        self.adopt, self.duplicate = lambda array, wait=True: setup.host_view(array), lambda array, stream: array.copy()
+        self.adopt, self.duplicate = (
+            lambda array, wait=True: runtime.host_view(array),
+            lambda array, stream: array.copy(),
+        )
         self.holds = lambda array: isinstance(array, np.ndarray)
 
     def launch(self, threads, arguments, stream):
@@ -182,16 +185,16 @@ def assert_same_steps(here: Any, there: Any, tolerance: float) -> None:
 @contextlib.contextmanager
 def ptx_in_place_of_a_gpu(kernels: PtxKernels, block: int | None = None) -> Any:
     """Within it, device="cuda" runs PTX on the CPU, in blocks of so many threads."""
-    from sgmcmc.engines import cuda
     from sgmcmc.run import arguments
+    from sgmcmc.run.gpu import chains as gpu_chains
 
-    saved = cuda.fleets, arguments.choose_device
-    cuda.fleets = lambda job, chains, seed: [cuda.Fleet(job, chains, seed, kernels, block=block)]
+    saved = gpu_chains.device_tasks, arguments.choose_device
+    gpu_chains.device_tasks = lambda job, chains, seed: [gpu_chains.DeviceTask(job, chains, seed, kernels, block=block)]
     arguments.choose_device = lambda device: (device, "PTX on the CPU")
     try:
         yield
     finally:
-        cuda.fleets, arguments.choose_device = saved
+        gpu_chains.device_tasks, arguments.choose_device = saved
 
 
 class CaughtError(Exception):

@@ -1,4 +1,4 @@
-"""Run by test_cuda_simulator in a process of its own: every case in the CUDA simulator and in the loop of the CPU engine.
+"""Run by test_cuda_simulator in a process of its own: every case in the CUDA simulator and in the loop of the CPU.
 
 Both run as plain Python here, so a comparison of all cases takes seconds; test_nojit holds plain Python to the machine code.
 """
@@ -15,7 +15,9 @@ from cuda_cases import GAUSS, LOGISTIC, RUN, SINGLY, Foreign, block_runs, moment
 
 import sgmcmc as sg
 from sgmcmc.dispatch import simulate_device
-from sgmcmc.engines import cpu, cuda, cuda_kernels, scheduler
+from sgmcmc.run import loop_compiled, scheduler
+from sgmcmc.run.gpu import chains as gpu_chains
+from sgmcmc.run.gpu import kernels as gpu_kernels
 from sgmcmc.samplers import sampler as samplers
 
 FEW = (
@@ -34,6 +36,11 @@ SOME = (  # every kinetics, integrator, thermostat and rule of rows, each way to
     "sampler own-baoab-fixed",
     "sampler SGLD",
     "sampler cyclical",
+    "sampler OBABO",
+    "sampler UBU",
+    "sampler own thermostat",
+    "sampler own flow",
+    "model own rows",
     "model linear",
     "model different rows",
     "model shuffled rows",
@@ -74,11 +81,11 @@ def rows_and_shapes() -> dict[str, bool]:
     for kind in ("replacement", "no-replacement", "shuffle"):
         options = RUN | {"batch_size": 6, "minibatch": kind}
         seen: dict[str, np.ndarray] = {}
-        original = cuda.Fleet.finish
+        original = gpu_chains.DeviceTask.finish
 
-        def finish(fleet, original=original, seen=seen):
-            seen["cuda"] = np.moveaxis(fleet.room.rows, fleet.chain_axis, 0).copy()
-            original(fleet)
+        def finish(task, original=original, seen=seen):
+            seen["cuda"] = np.moveaxis(task.scratch.rows, task.chain_axis, 0).copy()
+            original(task)
 
         advance = scheduler.Job.advance
 
@@ -87,12 +94,12 @@ def rows_and_shapes() -> dict[str, bool]:
             seen[f"cpu{chain.number}"] = buffers.rows.copy()
             return done
 
-        cuda.Fleet.finish, scheduler.Job.advance = finish, watched
+        gpu_chains.DeviceTask.finish, scheduler.Job.advance = finish, watched
         simulate_device(False)
         sg.sample(LOGISTIC, sg.SGNHT(0.02), **options)
         simulate_device(True)
         sg.sample(LOGISTIC, sg.SGNHT(0.02), **options, device="cuda")
-        cuda.Fleet.finish, scheduler.Job.advance = original, advance
+        gpu_chains.DeviceTask.finish, scheduler.Job.advance = original, advance
         found[f"rows {kind}"] = all((seen["cuda"][i] == seen[f"cpu{i}"]).all() for i in range(3))
     return found | shapes()
 
@@ -101,20 +108,20 @@ def shapes() -> dict[str, bool]:
     options = RUN | {"chains": 7, "device": "cuda"}
     whole = sg.sample(GAUSS, sg.SGNHT(0.1), **options)
     found = {}
-    standard = cuda.Fleet.__init__.__defaults__
+    standard = gpu_chains.DeviceTask.__init__.__defaults__
     for block in (1, 4, 32):
-        cuda.Fleet.__init__.__defaults__ = (None, block)
+        gpu_chains.DeviceTask.__init__.__defaults__ = (None, block)
         found[f"block {block}"] = bool((sg.sample(GAUSS, sg.SGNHT(0.1), **options).draws == whole.draws).all())
-    cuda.Fleet.__init__.__defaults__ = standard
+    gpu_chains.DeviceTask.__init__.__defaults__ = standard
     found["chain alone"] = bool(
         (sg.sample(GAUSS, sg.SGNHT(0.1), **options | {"chains": 2}).draws == whole.draws[:2]).all()
     )
-    cuda.DRAWS_AT_ONCE, kept = 1, cuda.DRAWS_AT_ONCE
+    gpu_chains.DRAWS_AT_ONCE, kept = 1, gpu_chains.DRAWS_AT_ONCE
     found["one draw at once"] = bool((sg.sample(GAUSS, sg.SGNHT(0.1), **options).draws == whole.draws).all())
-    cuda.DRAWS_AT_ONCE = kept
-    devices, cuda_kernels.devices = cuda_kernels.devices, lambda: [None, None, None]
+    gpu_chains.DRAWS_AT_ONCE = kept
+    devices, gpu_kernels.devices = gpu_kernels.devices, lambda: [None, None, None]
     found["three devices"] = bool((sg.sample(GAUSS, sg.SGNHT(0.1), **options).draws == whole.draws).all())
-    cuda_kernels.devices = devices
+    gpu_kernels.devices = devices
     first = sg.sample(GAUSS, sg.SGNHT(0.1), **options | {"draws": 2})
     rest = sg.sample(GAUSS, sg.SGNHT(0.1), **options | {"draws": 3, "warmup": 0, "init": first})
     found["resumed"] = bool((rest.draws == whole.draws[:, 2:]).all())
@@ -158,21 +165,21 @@ def updates(kind) -> dict[str, float]:
 
 def measured(cases) -> dict[str, list[float]]:
     """Of every run that measures V: its smallest in the end, and how far off the draws are if the device does not measure it."""
-    unmeasured, found = cpu.Unmeasured(), {}
-    replaced = cuda.Fleet.__init__
+    unmeasured, found = loop_compiled.Unmeasured(), {}
+    replaced = gpu_chains.DeviceTask.__init__
     for name, (model, sampler, options) in cases.items():
         if name.startswith("measured"):
             simulate_device(False)
             here = sg.sample(model, sampler, **options)
 
-            def blind(fleet, job, *rest, **more):
+            def blind(task, job, *rest, **more):
                 gradient = job.gradient._replace(measure=unmeasured)
-                replaced(fleet, dataclasses.replace(job, gradient=gradient), *rest, **more)
+                replaced(task, dataclasses.replace(job, gradient=gradient), *rest, **more)
 
             simulate_device(True)
-            cuda.Fleet.__init__ = blind
+            gpu_chains.DeviceTask.__init__ = blind
             there = sg.sample(model, sampler, **options, device="cuda")
-            cuda.Fleet.__init__ = replaced
+            gpu_chains.DeviceTask.__init__ = replaced
             smallest = float(here.final["variance"].min())
             found[name] = [smallest, difference(here.draws, there.draws)]
     return found
@@ -186,12 +193,12 @@ def few(cases) -> dict[str, float]:
 
 def blocks(threads: int = 4) -> None:
     """From here on a block of so many threads runs each chain."""
-    cuda.takes_a_block = lambda *_: True
-    cuda.Fleet.__init__.__defaults__ = (None, threads)
+    gpu_chains.takes_a_block = lambda *_: True
+    gpu_chains.DeviceTask.__init__.__defaults__ = (None, threads)
 
 
 if __name__ == "__main__":
-    cpu.run_chunk = cpu.run_steps  # as Python: an open function that is not compiled
+    loop_compiled.run_chunk = loop_compiled.run_steps  # as Python: an open function that is not compiled
     cases, wanted = runs, sys.argv[1]
     if wanted.startswith("block "):
         blocks()

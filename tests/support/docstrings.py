@@ -107,7 +107,10 @@ def parameters_of(value: Any) -> list[str]:
 
 
 def returns_something(value: Any) -> bool:
-    return not inspect.isclass(value) and inspect.signature(value).return_annotation not in (None, "None")
+    """Whether it is annotated so; an open function without annotations works on its arguments."""
+    if inspect.isclass(value):
+        return False
+    return inspect.signature(value).return_annotation not in (None, "None", inspect.Signature.empty)
 
 
 def problems_of_summary(text: str) -> Iterator[str]:
@@ -130,7 +133,7 @@ def problems(value: Any, wants_parameters: bool = True) -> list[str]:
         found.append(f"its sections are in the order {', '.join(headings)}")
     listed = [name for names, _ in items(has.get("Parameters", "")) for name in names]
     wanted = parameters_of(value) if wants_parameters else []
-    if listed != wanted:
+    if [name.lstrip("*") for name in listed] != [name.lstrip("*") for name in wanted]:
         found.append(f"it documents the parameters {listed}; its signature has {wanted}")
     found += [f"{', '.join(n)} has no type" for n, typed in items(has.get("Parameters", "")) if not typed]
     if returns_something(value) and "Returns" not in has:

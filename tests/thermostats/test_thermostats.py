@@ -14,6 +14,7 @@ from scipy import stats
 import sgmcmc as sg
 from sgmcmc import thermostats
 from sgmcmc.integrators import Moment
+from sgmcmc.integrators.state import OneChain
 from sgmcmc.kinetics import Gaussian, MonomialGamma, specialise
 from sgmcmc.samplers import in_precision
 from sgmcmc.samplers import sampler as samplers
@@ -27,7 +28,6 @@ from sgmcmc.thermostats import (
     PerCoordinate,
     friction,
     power_and_bend,
-    variables,
 )
 
 LIMIT = 6.0
@@ -63,7 +63,11 @@ def test_what_is_no_thermostat_is_refused(options, error, message):
 
 
 def test_there_are_as_many_frictions_as_the_thermostat_says():
-    assert [variables(t, 7) for t in (FixedFriction(), NoseHoover(), NoseHoover(per="chain"))] == [0, 7, 1]
+    assert [thermostats.n_variables(t, 7) for t in (FixedFriction(), NoseHoover(), NoseHoover(per="chain"))] == [
+        0,
+        7,
+        1,
+    ]
 
 
 def test_the_friction_of_a_coordinate_is_its_own_the_chains_or_a_constant():
@@ -121,10 +125,10 @@ both = pytest.mark.parametrize(
 
 
 def relax(thermostat, start, normal, tau, sigma_xi=0.3, temperature=2.0, center=1.5, dim=4):
-    xi = np.full(variables(thermostat, dim), start)
+    xi = np.full(thermostats.n_variables(thermostat, dim), start)
     normals = np.full(dim, normal)
     here = Center(center - 0.5, 0.25), np.full(dim, 2.0)  # μ = base + rate V
-    thermostats.relax(thermostat, xi, *here, normals, dim, sigma_xi, temperature, tau)
+    thermostats.relax(thermostat, xi, *here, normals, dim, sigma_xi, temperature, tau, OneChain())
     assert (xi == xi[0]).all()
     return xi[0]
 
@@ -160,7 +164,7 @@ def test_relaxation_within_a_run_keeps_the_law_of_the_friction():
 
 def test_a_fixed_friction_has_nothing_to_relax_or_to_resample():
     nothing, center = np.empty(0), Center(1.0, 0.0)
-    thermostats.relax(FixedFriction(), nothing, center, nothing, nothing, 3, 0.0, 1.0, 0.1)
+    thermostats.relax(FixedFriction(), nothing, center, nothing, nothing, 3, 0.0, 1.0, 0.1, OneChain())
     thermostats.resample(FixedFriction(), nothing, center, nothing, nothing, 3, 1.0)
 
 
@@ -270,10 +274,11 @@ def test_the_balance_of_energies_finds_the_noise_that_was_added_and_none_where_t
 
 def test_the_crosstalk_of_theta_noise_is_that_of_the_variance():
     variance, rate = np.array([40.0, 0.0, 1e9]), thermostats.crosstalk_rate(0.1, 2.0, 0.05)
-    found = [thermostats.crosstalk(NoseHoover(), rate, variance, i) for i in range(3)]
+    theirs = thermostats.Crosstalk()
+    found = [thermostats.crosstalk(theirs, NoseHoover(), rate, variance, i) for i in range(3)]
     assert found == pytest.approx([0.1 * 0.05 * 40.0 / 4.0, 0.0, 0.9], rel=1e-14)  # σ_θ hV/(2T), below 1
-    assert thermostats.crosstalk(NoseHoover(per="chain"), rate, variance[:1], 2) == found[0]
-    assert thermostats.crosstalk(FixedFriction(), rate, variance[:0], 0) == 0.0
+    assert thermostats.crosstalk(theirs, NoseHoover(per="chain"), rate, variance[:1], 2) == found[0]
+    assert thermostats.crosstalk(theirs, FixedFriction(), rate, variance[:0], 0) == 0.0
 
 
 def test_the_friction_follows_the_step_size():

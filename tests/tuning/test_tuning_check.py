@@ -12,12 +12,12 @@ import sgmcmc as sg
 from sgmcmc import diagnostics
 from sgmcmc.bias.health import problems
 from sgmcmc.tuning import OfEdge, discrepancy, find_scale, mixing, scatter
-from sgmcmc.tuning.check import look_at
+from sgmcmc.tuning.check import check_trace
 from sgmcmc.tuning.confirm import confirm, fresh_seed
 from sgmcmc.tuning.criterion import _stein
 from sgmcmc.tuning.race import Arm, Run
 from sgmcmc.tuning.space import Space
-from sgmcmc.tuning.variances import along_ends, errors_of_means, evaluated, excess, in_frame, variance_ratios
+from sgmcmc.tuning.variances import along_ends, errors_of_means, evaluated, excess, in_scale_units, variance_ratios
 
 WIDE = sg.models.Gaussian(np.zeros(25), np.ones(25))
 FLAT = sg.models.Gaussian(np.zeros(3), np.ones(3))
@@ -59,8 +59,8 @@ def test_one_axis_of_half_or_twice_the_variance_among_25_is_seen_and_the_tempera
         wrong = trace_of(draws, WIDE)
         assert before(wrong) < 4 * before(right)  # the negative control: as much as scores scatter
         assert now(wrong) > 25 * now(right)
-        assert look_at(right, 1.0).verdict == "good"
-        assert look_at(wrong, 1.0).verdict == ("cold" if factor < 1 else "hot")
+        assert check_trace(right, 1.0).verdict == "good"
+        assert check_trace(wrong, 1.0).verdict == ("cold" if factor < 1 else "hot")
 
 
 def test_a_hot_stiff_and_a_cold_soft_direction_do_not_cancel():
@@ -75,8 +75,8 @@ def test_a_hot_stiff_and_a_cold_soft_direction_do_not_cancel():
     for trace, law in ((right, (1.0, 1.0)), (wrong, (1.5, 0.5))):
         values = along_ends(*evaluated(trace, 8000))
         assert (abs(values.mean(axis=(0, 1)) - law) < 4.5 * errors_of_means(values) + 0.01).all()
-    assert look_at(right, 1.0).verdict == "good"
-    assert look_at(wrong, 1.0).verdict in ("hot", "cold")
+    assert check_trace(right, 1.0).verdict == "good"
+    assert check_trace(wrong, 1.0).verdict in ("hot", "cold")
 
 
 def test_the_ratio_is_that_of_the_variances_in_units_of_any_scale():
@@ -84,15 +84,15 @@ def test_the_ratio_is_that_of_the_variances_in_units_of_any_scale():
     model, root = sg.models.Gaussian(np.array([3.0, -2.0]), cov), np.linalg.cholesky(cov)
     draws = np.array([3.0, -2.0]) + 0.8 * normals(3, 4, 1500, 2) @ root.T
     for scale in (1.0, np.array([1.0, 0.7]), root):
-        ratios = variance_ratios(*in_frame(scale, *evaluated(trace_of(draws, model), 6000)))
+        ratios = variance_ratios(*in_scale_units(scale, *evaluated(trace_of(draws, model), 6000)))
         z = (np.append(ratios.axes, ratios.mean) - 0.64) / np.append(ratios.errors, ratios.error)
         assert abs(z).max() < 4.5, z
 
 
 def test_right_draws_raise_no_alarm():
-    complaints = [look_at(trace_of(normals(seed, 4, 250, 3), FLAT), 1.0).complaints for seed in range(40)]
-    complaints += [look_at(trace_of(normals(seed, 4, 250, 25), WIDE), 1.0).complaints for seed in range(4)]
-    assert complaints == [[]] * 44
+    problems_found = [check_trace(trace_of(normals(seed, 4, 250, 3), FLAT), 1.0).problems_found for seed in range(40)]
+    problems_found += [check_trace(trace_of(normals(seed, 4, 250, 25), WIDE), 1.0).problems_found for seed in range(4)]
+    assert problems_found == [[]] * 44
     alone = [variance_ratios(*evaluated(trace_of(normals(seed, 1, 400, 3), FLAT), 400)) for seed in range(10)]
     assert max(abs(excess(ratios, 0.1, 0.05)) for ratios in alone) == 0.0
 
@@ -110,9 +110,9 @@ def test_scatter_sees_that_variances_are_known_badly_where_means_are_known_well(
 def test_chains_that_would_not_agree_after_a_usual_run_are_not_mixed_and_a_short_run_is_given_some_slack():
     apart = np.array([-0.35, -0.15, 0.15, 0.35])[:, None, None]
     short, long = (trace_of(normals(5, 4, n, 3) + apart, FLAT) for n in (250, 1000))
-    assert "not mixed" not in look_at(short, 1.0).verdict
-    assert "not mixed" in look_at(trace_of(long.draws + 2 * apart, FLAT), 1.0).verdict
-    assert not look_at(trace_of(normals(5, 4, 250, 3), FLAT), 1.0).complaints
+    assert "not mixed" not in check_trace(short, 1.0).verdict
+    assert "not mixed" in check_trace(trace_of(long.draws + 2 * apart, FLAT), 1.0).verdict
+    assert not check_trace(trace_of(normals(5, 4, 250, 3), FLAT), 1.0).problems_found
 
 
 def test_draws_on_their_way_to_infinity_lose_and_are_told_without_a_numerical_warning():
@@ -120,7 +120,7 @@ def test_draws_on_their_way_to_infinity_lose_and_are_told_without_a_numerical_wa
     draws[1] *= np.geomspace(1.0, 1e200, 250)[:, None]
     trace = trace_of(draws, FLAT)
     assert not discrepancy()(trace) < 1.0
-    assert look_at(trace, 1.0).blames_the_step
+    assert check_trace(trace, 1.0).blames_the_step
 
 
 # ---- what is done about it -----------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def test_draws_on_their_way_to_infinity_lose_and_are_told_without_a_numerical_wa
 class Runs:
     """Stands for `sample`: draws whose variance depends on the step, as a rule 1/(1 − h²/4), and on how long it has run."""
 
-    def __init__(self, ratio=lambda h, look: 1.0 / (1.0 - 0.25 * h * h)):
+    def __init__(self, ratio=lambda h, check: 1.0 / (1.0 - 0.25 * h * h)):
         self.ratio, self.steps, self.seeds, self.looks = ratio, [], [], 0
 
     def plan(self, arm, start, fresh):
@@ -166,7 +166,7 @@ def test_a_winner_that_is_hot_on_fresh_seeds_gets_half_the_step_until_it_is_righ
     assert runs.steps == [1.6, 0.8, 0.4]
     assert len(set(runs.seeds)) == 3
     assert found.arm.setting["step_size"] == found.arm.sampler.step_size == 0.4
-    assert found.look.complaints == []
+    assert found.check.problems_found == []
 
 
 def test_where_the_step_is_held_the_next_best_takes_the_place():
@@ -178,7 +178,7 @@ def test_where_the_step_is_held_the_next_best_takes_the_place():
 
 
 def test_a_fault_that_grows_slowly_is_seen_by_the_second_look():
-    runs = Runs(lambda h, look: 0.5 if look == 1 and h > 0.5 else 1.0)
+    runs = Runs(lambda h, check: 0.5 if check == 1 and h > 0.5 else 1.0)
     found = confirmed([0.8], (0.01, 2.0), runs)
     assert runs.steps == [0.8, 0.8, 0.4]
     assert [row["verdict"] for row in found.rows] == ["good", "cold", "good"]
@@ -198,7 +198,7 @@ def test_what_passed_at_first_and_failed_later_is_not_given_back_as_one_that_pas
         assert found.rows[0]["verdict"] == "good"
         assert "not mixed" in found.rows[1]["verdict"]
         assert found.arm.number == 0
-        assert found.look.complaints
+        assert found.check.problems_found
         assert not any(row["chosen"] for row in found.rows)
 
 
@@ -223,7 +223,7 @@ def test_steps_of_which_sample_foresees_a_bias_are_not_looked_at():
 def test_if_none_passes_the_least_wrong_is_given_back_with_its_verdict():
     found = confirmed([1.9], (1.2, 2.0), Runs())
     assert found.arm.setting["step_size"] == 1.2
-    assert found.look.verdict == "hot"
+    assert found.check.verdict == "hot"
     assert not any(row["chosen"] for row in found.rows)
     kept = confirmed([1.9, 0.1], (0.01, 2.0), Runs(), may_replace=False)
     assert kept.arm.setting["step_size"] == 1.9
@@ -246,7 +246,7 @@ def test_runs_that_diverge_fail_and_ctrl_c_ends_the_check():
     stopped = confirmed([0.2], (0.01, 2.0), Stopped())
     assert stopped.interrupted
     assert stopped.arm.setting["step_size"] == 0.2
-    assert stopped.look is None
+    assert stopped.check is None
 
 
 def test_a_shorter_step_stays_in_the_space():
@@ -280,9 +280,9 @@ def test_sgnht_tuned_on_little_is_right_on_fresh_seeds_where_the_winner_before_w
     wrong = [sg.sample(model, boils, 800, seed=seed, **options) for seed in range(10)]
     assert np.median([(trace.draws.std(axis=(0, 1)) / truth).max() for trace in wrong]) > 1.2
     assert all("thermostat is fast for the step" in problems(trace)[0].advice for trace in wrong)  # by its settings
-    draws_alone = [replace(trace, again=None, parameters=trace.layout) for trace in wrong]  # of these little is seen
+    draws_alone = [replace(trace, rerun=None, parameters=trace.layout) for trace in wrong]  # of these little is seen
     assert sum(len(problems(trace)) > 0 for trace in draws_alone) <= 3  # by `sample`: it is one coordinate of 25
-    assert sum(len(look_at(trace, pilot.scale).complaints) > 0 for trace in draws_alone) >= 6
+    assert sum(len(check_trace(trace, pilot.scale).problems_found) > 0 for trace in draws_alone) >= 6
     best = sg.tune(sg.SGNHT, model, budget=50_000, seed=2, progress=False)
     assert best.passed
     trace = best.sample(4000, thin=5, warmup=2000, seed=101, progress=False, warn=False)
