@@ -363,7 +363,7 @@ class Sampler:
         if state.p.size:
             draw_momenta(self.dynamics(start.size, start.dtype), state.p, own)
         if on_device:
-            device_step.check(self.dynamics(start.size, start.dtype))
+            device_step.check(self)
             state = device_step.upload_state(state, self._device)
         return ChainState(state, own, 0, 0.0, inferred)
 
