@@ -15,7 +15,7 @@ from sgmcmc.integrators import BAOAB, Euler, State, SymmetricSplitting
 from sgmcmc.integrators import threaded as spread
 from sgmcmc.integrators.step import noise_buffers, update_once
 from sgmcmc.moments import NoMoments
-from sgmcmc.samplers import sampler as samplers
+from sgmcmc.samplers import ask_and_tell as samplers
 from sgmcmc.thermostats import NoseHoover
 
 DIM = spread.LONG + 3 * spread.PIECE + 777  # the last piece and the last block are not full

@@ -13,7 +13,7 @@ import sgmcmc as sg
 from sgmcmc.kinetics import MonomialGamma
 from sgmcmc.potentials import PythonPotential
 from sgmcmc.run import lanes, scheduler
-from sgmcmc.samplers import sampler as samplers
+from sgmcmc.samplers import ask_and_tell as samplers
 
 GAUSS = sg.models.Gaussian(np.zeros(3), np.array([1.0, 2.0, 3.0]))
 X = np.arange(12.0).reshape(6, 2) / 10.0
@@ -245,9 +245,9 @@ SAMPLERS = [
     ),
     (lambda: sg.SGNHT(0.1, scale=[1.0, np.inf]), ValueError, "scale has a non-finite value, inf at index (1,)"),
     (
-        lambda: sg.SGNHT(0.1, integrator="BAOAB"),
+        lambda: sg.SGNHT(0.1, integrator=("BAOAB",)),
         TypeError,
-        "integrator='BAOAB' is not a part; give a value of sgmcmc.integrators",
+        "integrator=('BAOAB',) is not a part; give a value of sgmcmc.integrators",
     ),
     (
         lambda: sg.Sampler(0.1, kinetics="Gaussian"),

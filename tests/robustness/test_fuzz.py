@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import sgmcmc as sg
 from sgmcmc.run import lanes, scheduler
-from sgmcmc.samplers import sampler as samplers
+from sgmcmc.samplers import ask_and_tell as samplers
 
 HOME = str(Path(sg.__file__).parent)
 PER_DOOR, OF_SAMPLE, OF_TRACES, OF_RUNS = 40, 700, 150, 40

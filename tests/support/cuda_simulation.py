@@ -18,7 +18,7 @@ from sgmcmc.dispatch import simulate_device
 from sgmcmc.run import loop_compiled, scheduler
 from sgmcmc.run.gpu import chains as gpu_chains
 from sgmcmc.run.gpu import kernels as gpu_kernels
-from sgmcmc.samplers import sampler as samplers
+from sgmcmc.samplers import ask_and_tell as samplers
 
 FEW = (
     "sampler SGLD",

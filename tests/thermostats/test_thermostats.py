@@ -16,8 +16,8 @@ from sgmcmc import thermostats
 from sgmcmc.integrators import Moment
 from sgmcmc.integrators.state import OneChain
 from sgmcmc.kinetics import Gaussian, MonomialGamma, specialise
+from sgmcmc.samplers import ask_and_tell as samplers
 from sgmcmc.samplers import in_precision
-from sgmcmc.samplers import sampler as samplers
 from sgmcmc.thermostats import (
     Center,
     FixedFriction,
