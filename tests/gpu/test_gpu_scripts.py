@@ -54,6 +54,6 @@ def test_without_a_gpu_the_benchmark_says_so_in_one_sentence():
 @pytest.mark.slow
 def test_the_tests_for_a_gpu_are_in_order():
     more = {"NUMBA_ENABLE_CUDASIM": "1", "SGMCMC_GPU_TESTS": "simulator"}
-    done = run("-m", "pytest", "-n0", "-p", "no:cacheprovider", str(ROOT / "tests" / "test_gpu.py"), **more)
+    done = run("-m", "pytest", "-n0", "-p", "no:cacheprovider", str(ROOT / "tests" / "gpu" / "test_gpu.py"), **more)
     assert done.returncode == 0, done.stdout
     assert int(re.findall(r"(\d+) passed", done.stdout)[0]) >= 18
