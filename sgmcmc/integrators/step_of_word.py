@@ -28,9 +28,9 @@ from sgmcmc.integrators.state import center_now, injected, is_turn
 from sgmcmc.integrators.words import Flow
 from sgmcmc.thermostats import crosstalk_rate
 
-__all__ = ["compiled_from", "flow", "source_of"]
-
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+__all__ = ["compiled_from", "flow", "source_of"]
 
 
 @open_function(fastmath=LOOP)
@@ -292,7 +292,7 @@ _NAMES: dict[str, Any] = {name: getattr(_flows, name) for name in _flows.__all__
 
 
 def compiled_from(cls: Any) -> Callable[..., Any]:
-    """The step of a class of words as a function, its lines where a debugger and a traceback find them."""
+    """The step of a class of words as a function; a debugger and a traceback find its lines."""
     source, file = source_of(cls), f"<the step of {cls.__name__}>"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     scope = dict(_NAMES)

@@ -13,9 +13,9 @@ from sgmcmc.minibatch import FullData, rows_per_step
 from sgmcmc.parameters import Layout
 from sgmcmc.run.chains import ChainView
 from sgmcmc.run.coordinate_temperatures import temperatures_of, tracked_coordinates
+from sgmcmc.run.job import Chain
 from sgmcmc.run.plan import Plan
 from sgmcmc.run.recording import Keep, KeepFunction
-from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings
 from sgmcmc.schedules import Constant
 from sgmcmc.trace import CoordinateTemperatures, KeptMoments, Trace

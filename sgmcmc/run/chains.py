@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sgmcmc.integrators import State
 from sgmcmc.rng import Stream
-from sgmcmc.run.scheduler import Chain
+from sgmcmc.run.job import Chain
 from sgmcmc.threads import rows_on_own_lines
 
 __all__ = ["ChainArrays", "ChainView", "arrays_of", "put_on_own_lines"]

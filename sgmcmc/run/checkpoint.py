@@ -20,10 +20,10 @@ from sgmcmc.run.build_trace import versions
 from sgmcmc.run.coordinate_temperatures import tracked_coordinates
 from sgmcmc.run.draw_file import DrawFile
 from sgmcmc.run.identity import difference
+from sgmcmc.run.job import Chain
 from sgmcmc.run.old_formats import with_variance
 from sgmcmc.run.plan import Plan
 from sgmcmc.run.recording import Tally
-from sgmcmc.run.scheduler import Chain
 from sgmcmc.trace import archive
 
 __all__ = ["Checkpoint", "Saved", "draws_beside", "load", "restore"]

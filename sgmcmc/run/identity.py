@@ -19,9 +19,9 @@ from sgmcmc.checks import is_mapped
 from sgmcmc.compiler.fingerprints import fingerprint, has_foreign_implementations, implementations_fingerprint
 from sgmcmc.compiler.type_errors import in_package
 from sgmcmc.potentials import Potential, PythonPotential
+from sgmcmc.run.job import Chain
 from sgmcmc.run.old_formats import is_same_fact
 from sgmcmc.run.recording import Keep, KeepFunction
-from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings
 
 __all__ = ["difference", "digest_of", "identity"]

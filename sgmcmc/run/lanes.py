@@ -20,8 +20,9 @@ from sgmcmc.potentials import PythonPotential, fill_gradients, scratch_rows
 from sgmcmc.rng import Lanes
 from sgmcmc.run import scheduler
 from sgmcmc.run.chains import ChainView, arrays_of
+from sgmcmc.run.job import Chain, Job
 from sgmcmc.run.loop_lanes import Scratch, run_lanes
-from sgmcmc.run.scheduler import Chain, Job, Task
+from sgmcmc.run.scheduler import Task
 from sgmcmc.threads import rows_on_own_lines
 
 __all__ = ["lane_groups"]

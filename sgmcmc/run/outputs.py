@@ -15,9 +15,9 @@ from sgmcmc.run.arguments import Destination
 from sgmcmc.run.checkpoint import Checkpoint, Saved, draws_beside, restore
 from sgmcmc.run.draw_file import DrawFile
 from sgmcmc.run.identity import identity
+from sgmcmc.run.job import Chain
 from sgmcmc.run.lock import Lock
 from sgmcmc.run.recording import InMemory, Keep, KeepMoments, Recorder, Sink, Tally
-from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings
 
 __all__ = ["Outputs", "open_outputs"]

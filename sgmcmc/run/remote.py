@@ -23,9 +23,9 @@ import numpy as np
 
 from sgmcmc.integrators.state import State
 from sgmcmc.run import scheduler
+from sgmcmc.run.job import Chain
 from sgmcmc.run.pickling import from_bytes, to_bytes
 from sgmcmc.run.recording import Collected, Keep, Recorder, Sink
-from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings, local_tasks
 from sgmcmc.threads import undisturbed
 

@@ -15,9 +15,10 @@ from sgmcmc.integrators.step import noise_buffers
 from sgmcmc.minibatch import forget
 from sgmcmc.run.coordinate_sharding import CoordinateShards, run_helper, split_coordinates
 from sgmcmc.run.coordinate_temperatures import NOTHING
+from sgmcmc.run.job import Chain, Job
 from sgmcmc.run.loop_compiled import Buffers
 from sgmcmc.run.row_sharding import SIGNAL_STRIDE, RowShards, split_rows
-from sgmcmc.run.scheduler import Chain, Group, Job
+from sgmcmc.run.scheduler import Group
 from sgmcmc.threads import borrowed_pool
 
 __all__ = ["sharded_tasks"]

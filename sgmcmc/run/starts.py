@@ -12,9 +12,9 @@ from sgmcmc import checks
 from sgmcmc.integrators.state import State
 from sgmcmc.rng import stream
 from sgmcmc.run.chains import ChainArrays, ChainView
+from sgmcmc.run.job import Chain
 from sgmcmc.run.loop_compiled import Unmeasured
 from sgmcmc.run.old_formats import with_variance
-from sgmcmc.run.scheduler import Chain
 from sgmcmc.run.settings import Settings
 from sgmcmc.trace import Trace
 

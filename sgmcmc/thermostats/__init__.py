@@ -9,6 +9,7 @@ from sgmcmc.thermostats.energy_balance import (
     power_and_bend,
     power_and_bend_of_tanh,
 )
+from sgmcmc.thermostats.explicit import euler_own, euler_shared
 from sgmcmc.thermostats.gradient_noise import (
     LEARN_EVERY,
     Crosstalk,
@@ -42,8 +43,6 @@ from sgmcmc.thermostats.nose_hoover import (
     PerCoordinate,
     at_center,
     center_of,
-    euler_own,
-    euler_shared,
     relaxation,
     relaxation_of,
     relaxed,

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from sgmcmc.integrators.state import Noise, State
 from sgmcmc.samplers import Sampler
 from sgmcmc.testing import reference_kinetics as kinetic
-from sgmcmc.testing.reference import THETA, XI, P, Reference
+from sgmcmc.testing.reference import Reference
+from sgmcmc.testing.reference_flows import THETA, XI, P
 
 Array = NDArray[np.float64]
 

@@ -22,9 +22,10 @@ from sgmcmc.minibatch import FullData, memory, row_buffer
 from sgmcmc.potentials import PythonPotential, scratch_size
 from sgmcmc.run.gpu.block import STRANDS, rows_at_once
 from sgmcmc.run.gpu.loop import Chunk, Common, Scratch
+from sgmcmc.run.job import Chain, Job
 from sgmcmc.run.loop_compiled import Measured
 from sgmcmc.run.row_sharding import first_half
-from sgmcmc.run.scheduler import Chain, Job, Task, split
+from sgmcmc.run.scheduler import Task, split
 
 __all__ = ["DeviceTask", "check_model_for_device", "device_tasks", "takes_a_block"]
 
