@@ -1,11 +1,13 @@
-"""Loops over a vector for all chain loops: copy, work of the gradient, check that all is finite."""
+"""Loops over a vector for all chain loops: copy, noise and clipping and work of the gradient, check that all is finite."""
 
 from __future__ import annotations
+
+import math
 
 from sgmcmc.compiler.open_functions import loop
 from sgmcmc.compiler.precision import like, zero
 
-__all__ = ["copy", "is_finite", "nothing_if_finite", "sum_of_work", "work"]
+__all__ = ["add_noise_and_clip", "copy", "is_finite", "nothing_if_finite", "sum_of_work", "work"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -15,6 +17,20 @@ def copy(source, target):
     """target[:] = source, without the error message for which NumPy's allocates."""
     for i in range(source.size):
         target[i] = source[i]
+
+
+@loop(inline=True)
+def add_noise_and_clip(gradient, normals, out):
+    """What a run does to a gradient on request: noise N(0, 2B) from these normals, then clipping. NaN stays, and is seen."""
+    if gradient.noise > 0.0:
+        amplitude = math.sqrt(
+            gradient.noise + gradient.noise
+        )  # no literal: beside arrays in double precision it is double
+        for i in range(out.size):
+            out[i] += amplitude * normals[i]
+    if gradient.clip < math.inf:
+        for i in range(out.size):
+            out[i] = min(max(out[i], -gradient.clip), gradient.clip) if out[i] == out[i] else out[i]
 
 
 @loop(inline=True)

@@ -12,7 +12,7 @@ from sgmcmc.integrators.step import begin, fill_ahead
 from sgmcmc.minibatch import choose, coming
 from sgmcmc.potentials import expect
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
-from sgmcmc.run.array_loops import copy
+from sgmcmc.run.array_loops import add_noise_and_clip, copy
 from sgmcmc.run.coordinate_sharding import update_sharded
 from sgmcmc.run.row_sharding import estimate_in_halves, estimate_sharded
 from sgmcmc.thermostats import is_learning_step, learning_gain
@@ -121,13 +121,8 @@ def find_gradient(gradient, model, dynamics, state, buffers, stream, step):
     expect(model, b.memory[low:high])
     estimate(gradient.measure, gradient, model, state.theta, b, stream, step)
     if gradient.noise > 0.0:
-        amplitude = math.sqrt(2.0 * gradient.noise)
         fill_normals(b.gradient_noise, stream, step, GRADIENT_NOISE, 0)
-        for i in range(out.size):
-            out[i] += amplitude * b.gradient_noise[0, i]
-    if gradient.clip < math.inf:
-        for i in range(out.size):
-            out[i] = min(max(out[i], -gradient.clip), gradient.clip)
+    add_noise_and_clip(gradient, b.gradient_noise[0], out)
     learn_from(gradient.measure, gradient, dynamics, state, b.difference, out, step)
 
 

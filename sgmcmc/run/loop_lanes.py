@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from sgmcmc.integrators.state import Noise
 from sgmcmc.integrators.step import begin, fill_noise, update
 from sgmcmc.potentials import add_prior_gradient, fill_gradients
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
-from sgmcmc.run.array_loops import copy, is_finite
+from sgmcmc.run.array_loops import add_noise_and_clip, copy, is_finite
 from sgmcmc.run.coordinate_temperatures import MEASURED, ORIGIN
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -43,14 +42,7 @@ def find_gradients(model, gradient, theta, scratch, row):
     out, normals = scratch.gradient, scratch.gradient_noise
     fill_gradients(model, scratch.rows[0], scratch.model_scratch, scratch.rows[1])
     add_prior_gradient(model, theta, out)
-    if gradient.noise > 0.0:
-        # Not 2.0 · noise: scratch.sums is double, so literals are double here, and would promote single precision.
-        amplitude, own = math.sqrt(gradient.noise + gradient.noise), normals[row]
-        for i in range(out.size):
-            out[i] += amplitude * own[i]
-    if gradient.clip < math.inf:
-        for i in range(out.size):
-            out[i] = min(max(out[i], -gradient.clip), gradient.clip)
+    add_noise_and_clip(gradient, normals[row], out)
 
 
 @loop(apart=True, inline=True)

@@ -15,7 +15,7 @@ from sgmcmc.integrators.threaded import is_long, update_spread
 from sgmcmc.minibatch import choose
 from sgmcmc.moments import NoMoments
 from sgmcmc.rng import GRADIENT_NOISE, fill_normals
-from sgmcmc.run.array_loops import work
+from sgmcmc.run.array_loops import add_noise_and_clip, work
 from sgmcmc.run.coordinate_temperatures import MEASURED, ORIGIN, add_to_segment
 from sgmcmc.run.loop_compiled import learn_from
 from sgmcmc.thermostats import LEARN_EVERY
@@ -35,6 +35,12 @@ def choose_rows(minibatch, n_rows, stream, step, memory, rows):
 def draw_normals(out, stream, step, purpose):
     """A row of normals."""
     fill_normals(out, stream, step, purpose, 0)
+
+
+@kernel
+def perturb(gradient, normals, out):
+    """`add_noise_and_clip`, compiled."""
+    add_noise_and_clip(gradient, normals, out)
 
 
 @kernel
@@ -95,9 +101,8 @@ def find_gradient(
     estimate(gradient, model, theta, buffers, stream, step, twice)
     if gradient.noise > 0.0:
         draw_normals(buffers.gradient_noise, stream, np.int64(step), GRADIENT_NOISE)
-        out += np.sqrt(2 * gradient.noise) * buffers.gradient_noise[0]
-    if gradient.clip < np.inf:
-        np.clip(out, -gradient.clip, gradient.clip, out=out)
+    if gradient.noise > 0.0 or gradient.clip < np.inf:
+        perturb(gradient, buffers.gradient_noise[0], out)
     if buffers.difference.size > 0 and step % LEARN_EVERY == 0:
         learn(gradient, dynamics, state, buffers.difference, out, np.int64(step))
 

@@ -7,7 +7,6 @@ chain has a column. Nothing allocates. Sums have the precision of the run, are c
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 from sgmcmc.compiler.open_functions import implements, leaf, loop, open_function
@@ -18,7 +17,7 @@ from sgmcmc.integrators.step import advance_block, begin
 from sgmcmc.minibatch import FullData, choose
 from sgmcmc.potentials import add_gradient_within, estimate_within, weigh
 from sgmcmc.rng import GRADIENT_NOISE, Stream
-from sgmcmc.run.array_loops import copy, is_finite, work
+from sgmcmc.run.array_loops import add_noise_and_clip, copy, is_finite, work
 from sgmcmc.run.coordinate_temperatures import MEASURED, ORIGIN
 from sgmcmc.run.gpu.measure import compare, look_of
 from sgmcmc.run.loop_compiled import Measured, Unmeasured, put_sample
@@ -143,12 +142,8 @@ def finish_within(common, theta, variance, normals, stream, step, difference, ou
 def disturb(gradient, normals, stream, step, first, out):
     """The noise and the clipping of the coordinates from `first` on, a multiple of 4."""
     if gradient.noise > 0.0:
-        amplitude = math.sqrt(2.0 * gradient.noise)
         fill_column(normals, stream, step, GRADIENT_NOISE, first)
-        for i in range(out.size):
-            out[i] += amplitude * normals[i]
-    for i in range(out.size):
-        out[i] = min(max(out[i], -gradient.clip), gradient.clip) if out[i] == out[i] else out[i]
+    add_noise_and_clip(gradient, normals, out)
 
 
 @leaf
