@@ -17,7 +17,7 @@ from sgmcmc.integrators.step_of_word import compiled_from, flow, source_of
 from sgmcmc.integrators.words import LETTERS, Cycle, cycle_of, normals_of
 from sgmcmc.thermostats import couples_coordinates
 
-__all__ = ["BAOAB", "Splitting", "SymmetricSplitting", "flow", "uninterrupted"]
+__all__ = ["BAOAB", "Splitting", "SymmetricSplitting", "flow", "form_for"]
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
@@ -49,7 +49,7 @@ class Splitting:
     word = ""
     cycle: Cycle
     step: Callable[..., Any]  # one step, as it is compiled
-    interrupted = True
+    has = "RLX"  # what a step has beside its flows: a middle where momenta may be fresh, noise of θ, noise of ξ
 
     def __new__(cls, word: str = "", **flows: Any) -> Any:
         if cls is not Splitting:
@@ -149,20 +149,22 @@ def SymmetricSplitting() -> Splitting:
     return Splitting("BNFAFNB")  # type: ignore[no-any-return]
 
 
-def uninterrupted(integrator: Any) -> Any:
-    """The form of an integrator for runs in which nothing happens at the middle: no fresh momenta, no noise to infer.
+def form_for(integrator: Any, middle: bool, theta_noise: bool, xi_noise: bool) -> Any:
+    """The form of an integrator for a run: without what such a run does not have, which need not be compiled.
 
-    Half of the code for the update, which is compiled in so much less time.
+    `middle` is whether anything happens there (fresh momenta, gradient noise to infer), `theta_noise` and `xi_noise` whether θ
+    and ξ have noise of their own.
     """
     if not isinstance(integrator, Splitting):
         return integrator
-    return _class_named(f"Uninterrupted_{integrator.word}")._make(integrator._own())
+    has = "".join(letter for letter, there in zip("RLX", (middle, theta_noise, xi_noise), strict=True) if there)
+    return _class_named(f"Splitting_{integrator.word}_{has}")._make(integrator._own())
 
 
 @functools.cache
 def _class_named(name: str) -> Any:
-    """The class of a word: its structure is its name, so that another process finds it by name, too."""
-    form, _, word = name.partition("_")
+    """The class of a word, in one of its forms: its structure is its name, so that another process finds it by name, too."""
+    _, word, has = (*name.split("_"), "RLX")[:3]
     own = "".join(sorted(set(word) - set(LETTERS)))
     base: Any = namedtuple(name, list(own))  # type: ignore[misc]  # its letters are known only now
     members = {
@@ -171,7 +173,7 @@ def _class_named(name: str) -> Any:
         "__doc__": Splitting.__doc__,
         "word": word,
         "cycle": cycle_of(word, own),
-        "interrupted": form == "Splitting",
+        "has": has,
     }
     made: Any = type(name, (Splitting, base), members)
     made.step = staticmethod(compiled_from(made))
@@ -183,7 +185,7 @@ def _again(name: str, values: tuple[Any, ...]) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith(("Splitting_", "Uninterrupted_")):
+    if name.startswith("Splitting_"):
         return _class_named(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

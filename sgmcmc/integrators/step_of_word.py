@@ -47,6 +47,8 @@ def advance_{name}(integrator, kinetics, scale, dynamics, state, gradient, noise
     thermostat, sigma_p, temperature, p, xi = dynamics.thermostat, dynamics.sigma_p, dynamics.temperature, state.p, state.xi
     before, h = moment.before, moment.h
     diffusion, rate, virial = injected(dynamics), crosstalk_rate(dynamics.sigma_theta, temperature, h), zero(h)
+"""
+END_LANGEVIN = """\
     end_langevin(scale, dynamics, state, gradient, 0.5 * (before + h))
 """
 INTERRUPTIONS = """\
@@ -54,9 +56,8 @@ INTERRUPTIONS = """\
     learning = thermostats.is_learning(dynamics.noise, thermostat, moment.step)
     resampling = is_turn(dynamics.resample_momentum, moment.step)
 """
-TAIL = """\
+BEGIN_LANGEVIN = """\
     begin_langevin(scale, dynamics, state, noise, h)
-    return virial
 """
 LEARN = "thermostats.learn(dynamics.noise, thermostat, kinetics, temperature, diffusion, center, state, {back}, {ahead}, moment)"
 REFRESH = "refresh(kinetics, dynamics.noise, thermostat, temperature, p, state.loss, stream, moment)"
@@ -67,6 +68,7 @@ class _Writer:
 
     def __init__(self, cls: Any) -> None:
         self.cls, self.flows, self.middle = cls, list(cls.cycle.flows), cls.cycle.middle
+        self.interrupted, self.xi_noise = "R" in cls.has, "X" in cls.has
         self.lines: list[str] = []
         self.normals = ["noise.p", "noise.theta"]  # those that are still to be used
         self.drifts = sum(f.letters in "AU" for f in self.flows)
@@ -74,20 +76,22 @@ class _Writer:
 
     def source(self) -> str:
         text = HEAD.format(name=self.cls.__name__)
-        text += INTERRUPTIONS if self.cls.interrupted else ""
+        text += END_LANGEVIN if "L" in self.cls.has else ""
+        text += INTERRUPTIONS if self.interrupted else ""
         skip = 0
         for i, each in enumerate(self.flows):
             if skip > 0:
                 skip -= 1
             elif self.middle is not None and i == self.middle - 1 and self._has_peephole():
                 skip = self._peephole(i)
-            elif i == self.middle and (self.cls.interrupted or self._late_x()):
+            elif i == self.middle and (self.interrupted or self._late_x()):
                 self._at_middle(each)
             else:
                 self._flow(each, self._time(each))
-        if self.middle is None and self.cls.interrupted:
+        if self.middle is None and self.interrupted:
             self.add("if resampling:", f"    {REFRESH}")
-        return text + "".join(f"    {line}\n" for line in self.lines) + TAIL
+        text += "".join(f"    {line}\n" for line in self.lines)
+        return text + (BEGIN_LANGEVIN if "L" in self.cls.has else "") + "    return virial\n"
 
     def add(self, *lines: str) -> None:
         self.lines += lines
@@ -109,13 +113,14 @@ class _Writer:
         """The lines of one flow, or of several that go with the gradient."""
         if "B" in f.letters:
             noisy = "N" in f.letters
-            if "X" in f.letters:
+            if "X" in f.letters and self.xi_noise:
                 self.add(f"{indent}move_thermostat(dynamics, state, noise, moment, {time})")
             normals = self._next_normals() if noisy else "noise.p"
             self.add(f"{indent}kick(p, gradient, {normals}, scale, {time}, {'diffusion' if noisy else 'zero(h)'})")
             return
         for letter in f.letters:
-            self.add(indent + self._line(letter, f, time))
+            if letter != "X" or self.xi_noise:
+                self.add(indent + self._line(letter, f, time))
 
     def _line(self, letter: str, f: Flow, time: str) -> str:
         if letter == "A":
@@ -164,7 +169,7 @@ class _Writer:
 
     def _late_x(self) -> bool:
         """Whether ξ gets its noise in the middle of the cycle, as no kick is in the middle of what goes with the gradient."""
-        return not any("X" in f.letters for f in self.flows)
+        return self.xi_noise and not any("X" in f.letters for f in self.flows)
 
     def _at_middle(self, f: Flow) -> None:
         """The middle flow, with fresh momenta, and with gradient noise to infer, halfway through it."""
@@ -186,12 +191,12 @@ class _Writer:
             self.add("if resampling:", f"    {REFRESH}")
 
     def _halved_drift(self, f: Flow) -> None:
-        interrupted, late_x = self.cls.interrupted, self._late_x()
+        interrupted, late_x = self.interrupted, self._late_x()
         reasons = ["learning or resampling"] if interrupted else []
         reasons += ["dynamics.sigma_xi > 0.0 or is_turn(dynamics.resample_thermostat, moment.step)"] if late_x else []
-        self.add(f"halved = {' or '.join(reasons)}", "if not halved:")
-        drifted = self.drifted
-        self.add("    " + self._drift(f, self._time(f)), "for half in range(2 if halved else 0):", "    if half == 1:")
+        self.add(f"halved = {' or '.join(reasons)}")
+        self.add(f"part = {self._time(f, 0.5)} if halved else {self._time(f)}")
+        self.add("for half in range(2 if halved else 1):", "    if half == 1:")
         if late_x:
             self.add(f"        move_thermostat(dynamics, state, noise, moment, {self._time(f)})")
         if interrupted:
@@ -199,15 +204,13 @@ class _Writer:
                 "        if learning:", "            " + LEARN.format(back=self._friction(-1), ahead=self._friction(1))
             )
             self.add("        if resampling:", f"            {REFRESH}")
-        share, time = 0.5 * f.own, self._time(f, 0.5)
-        if self.drifts == 1:  # what counts for Σ p K'(p) is the second half, with the momenta after it
-            self.add(f"    virial = drift(kinetics, scale, dynamics, state, rate, True, like(h, 1), {time})")
-        else:
-            first = "False" if drifted else "half == 0"
-            weight = f"like(h, {share!r})"
-            self.add(
-                f"    virial += {share!r} * drift(kinetics, scale, dynamics, state, rate, {first}, {weight}, {time})"
-            )
+        if self.drifts == 1:  # what counts for Σ p K'(p) is the last part, with the momenta after it
+            self.add("    virial = drift(kinetics, scale, dynamics, state, rate, True, like(h, 1), part)")
+            return
+        self.add(f"    share = {0.5 * f.own!r} if halved else {f.own!r}")
+        first = "False" if self.drifted else "half == 0"
+        self.add(f"    virial += share * drift(kinetics, scale, dynamics, state, rate, {first}, like(h, share), part)")
+        self.drifted = True
 
     def _friction(self, direction: int) -> str:
         """The time of the friction flow between the middle and the nearest noise, in one direction of the cycle."""
@@ -229,7 +232,7 @@ class _Writer:
 
 def _write_faf(writer: _Writer, friction: Flow, drift: Flow) -> None:
     fused = "fused_faf(thermostat, kinetics, scale, dynamics, state, moment, {}, diffusion, {}, noise.p, noise.xi)"
-    if writer.cls.interrupted:
+    if writer.interrupted:
         writer.add("fused = has_fused_faf(thermostat, kinetics) and not resampling", "if fused:")
         writer.add("    virial = " + fused.format("learning", "center"), "else:")
     else:
@@ -237,7 +240,7 @@ def _write_faf(writer: _Writer, friction: Flow, drift: Flow) -> None:
         writer.add("    virial = " + fused.format("False", "center_now(dynamics, moment)"), "else:")
     outer, writer.lines = writer.lines, []
     writer._flow(friction, writer._time(friction))
-    writer._at_middle(drift) if writer.cls.interrupted else writer._flow(drift, writer._time(drift))
+    writer._at_middle(drift) if writer.interrupted else writer._flow(drift, writer._time(drift))
     writer._flow(friction, writer._time(friction))
     writer.lines = outer + [f"    {line}" for line in writer.lines]
 
@@ -246,7 +249,7 @@ def _write_aoa(writer: _Writer, drift: Flow, thermal: Flow) -> None:
     h, normals = writer._time(thermal), writer._next_normals()
     arguments = f"thermostat, scale, dynamics.crosstalk, kinetics, dynamics, state, {normals}, rate, diffusion, {h}"
     fused = f"virial = fused_aoa({arguments})"
-    if not writer.cls.interrupted:
+    if not writer.interrupted:
         writer.add(fused)
         return
     writer.add(

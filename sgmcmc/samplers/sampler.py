@@ -23,7 +23,7 @@ from sgmcmc import checks
 from sgmcmc.integrators import BAOAB, Splitting, SymmetricSplitting
 from sgmcmc.integrators.flows import is_exact
 from sgmcmc.integrators.preconditioning import at
-from sgmcmc.integrators.splitting import uninterrupted
+from sgmcmc.integrators.splitting import form_for
 from sgmcmc.integrators.state import Dynamics, OneChain
 from sgmcmc.kinetics import (
     Gaussian,
@@ -241,9 +241,12 @@ class Sampler(AskAndTell):
         value = Dynamics(
             self._kinetics_with_law,
             self.thermostat,
-            self.integrator
-            if self.resample_momentum or (inferred and self.wants_variance)
-            else uninterrupted(self.integrator),
+            form_for(
+                self.integrator,
+                middle=self.resample_momentum is not None or (inferred and self.wants_variance),
+                theta_noise=self.sigma_theta > 0.0,
+                xi_noise=self.sigma_xi > 0.0 or self.resample_thermostat is not None,
+            ),
             seen_by_kernels(self.scale_values(dim)),
             self.sigma_theta,
             self.sigma_p,

@@ -10,7 +10,7 @@ import pytest
 
 import sgmcmc as sg
 from sgmcmc.integrators import BAOAB, Splitting, SymmetricSplitting, flow
-from sgmcmc.integrators.splitting import uninterrupted
+from sgmcmc.integrators.splitting import form_for
 from sgmcmc.integrators.words import cycle_of
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Relativistic
 from sgmcmc.testing.invariance import measure_order
@@ -101,7 +101,7 @@ def test_words_that_do_not_go_with_a_sampler_are_refused():
 
 
 def test_a_word_survives_a_pickle_and_another_process_finds_its_class():
-    for integrator in (Splitting("BOAOB"), uninterrupted(Splitting("BOAOB")), Splitting("BAWOWAB", W=Turn(0.3))):
+    for integrator in (Splitting("BOAOB"), form_for(Splitting("BOAOB"), False, False, True), Splitting("BAWOWAB", W=Turn(0.3))):
         again = pickle.loads(pickle.dumps(integrator))
         assert again == integrator
         assert type(again) is type(integrator)
