@@ -96,7 +96,7 @@ def _(integrator):
     return None
 
 
-@open_function
+@open_function(fastmath=LOOP)  # a sum that may not be reordered would keep its loop from being vectorised
 def note(layout, i, total, value, first, share):
     """Add p K'(p) of element i, `value`, to the sum of a chain, which is returned.
 
