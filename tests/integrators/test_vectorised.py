@@ -54,11 +54,11 @@ def friction_only(dynamics, kinetics, state, normals, h):
 
 def aoa_only(dynamics, kinetics, state, normals, h):
     d = dynamics
-    fused_aoa(d.thermostat, d.scale, d.crosstalk, kinetics, d, state, normals, h, h, h)
+    return fused_aoa(d.thermostat, d.scale, d.crosstalk, kinetics, d, state, normals, h, h, h)
 
 
 def drift_only(dynamics, kinetics, state, normals, h):
-    drift(kinetics, dynamics.scale, dynamics, state, h, True, h, h)
+    return drift(kinetics, dynamics.scale, dynamics, state, h, True, h, h)
 
 
 def noise_only(dynamics, kinetics, state, normals, h):
@@ -74,12 +74,12 @@ def learn_only(dynamics, kinetics, state, normals, h):
 
 def faf_only(dynamics, kinetics, state, normals, h):
     d, moment, center = dynamics, Moment(8, h, h, 0), Center(h, h)
-    fused_faf(d.thermostat, kinetics, d.scale, d, state, moment, False, h, center, normals, state.bend)
+    return fused_faf(d.thermostat, kinetics, d.scale, d, state, moment, False, h, center, normals, state.bend)
 
 
 # function, sampler, least numbers of vector divisions and square roots
 CASES = {
-    "a = 1, F A F": (faf_only, LINEAR, 2, 2),  # nobody asks for Σ p K'(p), so its logarithm is gone
+    "a = 1, F A F": (faf_only, LINEAR, 2, 2),
     "a = 1, learning": (learn_only, LINEAR, 3, 1),
     "a = 2, learning": (learn_only, ROOT, 5, 5),
     "a = 1, friction": (friction_only, LINEAR, 1, 1),
