@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING
 from sgmcmc._lazy import lazily
 
 if TYPE_CHECKING:
+    from sgmcmc import adapters as adapters
     from sgmcmc import datasets, integrators, kinetics, minibatch, models, priors, schedules, thermostats, transforms
+    from sgmcmc import diagnostics as diagnostics
+    from sgmcmc import parameters as parameters
+    from sgmcmc import trace as trace
     from sgmcmc.adapters import constrained, from_jax, from_torch
     from sgmcmc.checks import DivergenceError, RunWarning
     from sgmcmc.compiler.open_functions import implements
@@ -66,17 +70,23 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "": (
+            "adapters",
+            "comparison",
             "datasets",
+            "diagnostics",
             "estimators",
             "integrators",
             "kinetics",
             "minibatch",
             "models",
+            "parameters",
             "priors",
             "schedules",
             "testing",
             "thermostats",
+            "trace",
             "transforms",
+            "tuning",
         ),
         "adapters": ("constrained", "from_jax", "from_torch"),
         "checks": ("DivergenceError", "RunWarning"),

@@ -17,7 +17,10 @@ _LOADING = threading.RLock()
 
 
 def lazily(package: str, homes: Mapping[str, Iterable[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a package, of the modules where its names are at home; "" is for modules themselves."""
+    """Returns `__getattr__` and `__dir__` of a package, given the modules that define its names; "" is for modules themselves.
+
+    `dir(package)` lists these names alone, and nothing that happens to be loaded.
+    """
     home_of = {name: home for home, names in homes.items() for name in names}
 
     def get(name: str) -> Any:
@@ -31,6 +34,6 @@ def lazily(package: str, homes: Mapping[str, Iterable[str]]) -> tuple[Callable[[
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *home_of})
+        return sorted(home_of)
 
     return get, names

@@ -31,7 +31,19 @@ _LARGEST = 2**63 - 1  # what a kernel can count to
 
 
 class DivergenceError(ArithmeticError):
-    """A chain left the finite numbers. `chain` and `step` say where."""
+    """A chain left the finite numbers. `chain` and `step` say where.
+
+    Parameters
+    ----------
+    message : str
+    chain, step : int
+
+    Examples
+    --------
+    >>> error = sg.DivergenceError("chain 2 left the finite numbers in step 70", chain=2, step=70)
+    >>> error.chain, error.step
+    (2, 70)
+    """
 
     def __init__(self, message: str, chain: int, step: int) -> None:
         super().__init__(message)
@@ -40,7 +52,13 @@ class DivergenceError(ArithmeticError):
 
 
 class RunWarning(UserWarning):
-    """A run is hot, cold, unstable or not mixed: what `sample` says by itself, to be filtered by this name."""
+    """A run is hot, cold, unstable or not mixed: what `sample` says by itself, to be filtered by this name.
+
+    Examples
+    --------
+    >>> issubclass(sg.RunWarning, UserWarning)
+    True
+    """
 
 
 def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False) -> float:

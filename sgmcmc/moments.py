@@ -55,12 +55,19 @@ def _(moments, theta, low, high):
 
 
 class Moments:
-    """The running mean and variance of θ, coordinate by coordinate.
+    """Running mean and variance of θ, coordinate by coordinate.
 
-    ``moments = sg.Moments()``, then ``state = sampler.step(state, gradient, moments=moments)`` for the steps that shall
-    count. What counts is the position that the step arrives at, the one that `sample` would record. `mean` and `variance`
-    (with 1/n, like `np.var`) are float64 arrays that live, and stay, where the chain does: on a GPU they have
+    Give it to ``sampler.step(state, gradient, moments=moments)`` for the steps that shall count. What counts is the
+    position that the step arrives at, the one that `sample` would record. `mean` and `variance` (with 1/n, like
+    `np.var`) are float64 arrays that live, and stay, where the chain does: on a GPU they have
     ``__cuda_array_interface__``.
+
+    Examples
+    --------
+    >>> moments, sampler = sg.Moments(), sg.SGNHT(0.1)
+    >>> state = sampler.step(sampler.init(np.zeros(2)), gradient=np.zeros(2), moments=moments)
+    >>> moments, bool((moments.mean == state.theta).all())
+    (<Moments of 1 steps>, True)
     """
 
     def __init__(self) -> None:

@@ -18,6 +18,7 @@ import math
 from typing import Any, NamedTuple, Self
 
 from sgmcmc.checks import number, show
+from sgmcmc.compiler.field_docs import documented
 from sgmcmc.compiler.open_functions import implements, open_function
 from sgmcmc.elementary import exp, log
 
@@ -28,12 +29,42 @@ _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 @open_function(elementwise=True)
 def energy(prior: Any, x: Any) -> Any:
-    """−log of the normalised density at the coordinate x."""
+    """Returns −log of the normalised density at the coordinate x.
+
+    Parameters
+    ----------
+    prior : NamedTuple
+    x : float or array
+
+    Returns
+    -------
+    float or array
+
+    Examples
+    --------
+    >>> sg.priors.energy(sg.priors.Flat(), 2.0)
+    0.0
+    """
 
 
 @open_function(elementwise=True)
 def slope(prior: Any, x: Any) -> Any:
-    """The derivative of `energy` by x."""
+    """Returns the derivative of `energy` by x.
+
+    Parameters
+    ----------
+    prior : NamedTuple
+    x : float or array
+
+    Returns
+    -------
+    float or array
+
+    Examples
+    --------
+    >>> sg.priors.slope(sg.priors.Gaussian(scale=2.0), np.array([0.0, 4.0]))
+    array([0., 1.])
+    """
 
 
 class _GaussianFields(NamedTuple):
@@ -41,8 +72,21 @@ class _GaussianFields(NamedTuple):
     mean: float
 
 
+@documented
 class Gaussian(_GaussianFields):
-    """N(mean, scale²) for every coordinate."""
+    """Gaussian prior: N(mean, scale²) for every coordinate.
+
+    Parameters
+    ----------
+    scale : float, above 0
+        Standard deviation.
+    mean : float
+
+    Examples
+    --------
+    >>> sg.priors.Gaussian(scale=10.0)
+    Gaussian(scale=10.0, mean=0.0)
+    """
 
     __slots__ = ()
 
@@ -71,8 +115,19 @@ class _LaplaceFields(NamedTuple):
     scale: float
 
 
+@documented
 class Laplace(_LaplaceFields):
-    """The density exp(−|x|/scale) / (2 scale) for every coordinate; the slope at 0 is taken as 0."""
+    """Laplace prior: the density exp(−|x|/scale) / (2 scale) for every coordinate; the slope at 0 is taken as 0.
+
+    Parameters
+    ----------
+    scale : float, above 0
+
+    Examples
+    --------
+    >>> sg.priors.slope(sg.priors.Laplace(scale=2.0), -3.0)
+    -0.5
+    """
 
     __slots__ = ()
 
@@ -98,8 +153,19 @@ class _LogGammaFields(NamedTuple):
     shape: float
 
 
+@documented
 class LogGamma(_LogGammaFields):
-    """x is the logarithm of a Gamma(shape, 1): then softmax of many such x is Dirichlet(shape)."""
+    """Log-gamma prior: x is the logarithm of a Gamma(shape, 1), so softmax of many such x is Dirichlet(shape).
+
+    Parameters
+    ----------
+    shape : float, above 0
+
+    Examples
+    --------
+    >>> float(sg.priors.slope(sg.priors.LogGamma(shape=1.0), 0.0))
+    0.0
+    """
 
     __slots__ = ()
 
@@ -121,7 +187,13 @@ def _(prior: Any, x: Any) -> Any:
 
 
 class Flat(NamedTuple):
-    """No prior: the improper density 1."""
+    """No prior: the improper density 1.
+
+    Examples
+    --------
+    >>> sg.priors.slope(sg.priors.Flat(), 3.0)
+    0.0
+    """
 
 
 @implements(energy, Flat)
@@ -142,7 +214,21 @@ def _scale(value: Any) -> float:
 
 
 def require_prior(prior: Any) -> Any:
-    """The prior itself, if it has a slope."""
+    """Returns the prior itself, if it has a slope; TypeError otherwise.
+
+    Parameters
+    ----------
+    prior : NamedTuple
+
+    Returns
+    -------
+    NamedTuple
+
+    Examples
+    --------
+    >>> sg.priors.require_prior(sg.priors.Laplace(2.0))
+    Laplace(scale=2.0)
+    """
     if slope.choose((type(prior),)) is None:
         name = type(prior).__name__
         raise TypeError(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
+from sgmcmc.compiler.field_docs import documented
 
 __all__ = ["Constant", "Cyclical", "PolynomialDecay", "Schedule", "UserFunction", "as_schedule"]
 
@@ -23,8 +24,19 @@ class _Constant(NamedTuple):
     step_size: float
 
 
+@documented
 class Constant(_Constant):
-    """h_t = step_size."""
+    """Constant step size: h_t = step_size.
+
+    Parameters
+    ----------
+    step_size : float, above 0
+
+    Examples
+    --------
+    >>> sg.schedules.Constant(0.1).step_sizes(np.arange(3))
+    array([0.1, 0.1, 0.1])
+    """
 
     __slots__ = ()
 
@@ -46,8 +58,23 @@ class _PolynomialDecay(NamedTuple):
     offset: float
 
 
+@documented
 class PolynomialDecay(_PolynomialDecay):
-    """h_t = initial · (1 + t/offset)^(−power); power in (1/2, 1] makes Σh infinite and Σh² finite (Welling and Teh 2011)."""
+    """Polynomial decay: h_t = initial · (1 + t/offset)^(−power).
+
+    A power in (1/2, 1] makes Σh infinite and Σh² finite (Welling and Teh 2011).
+
+    Parameters
+    ----------
+    initial : float, above 0; the first step
+    power : float, from 0 to 1
+    offset : float, above 0; in steps
+
+    Examples
+    --------
+    >>> sg.schedules.PolynomialDecay(0.1, power=1.0, offset=10.0).step_sizes(np.array([0, 10, 30]))
+    array([0.1  , 0.05 , 0.025])
+    """
 
     __slots__ = ()
 
@@ -72,10 +99,23 @@ class _Cyclical(NamedTuple):
     sampling: float
 
 
+@documented
 class Cyclical(_Cyclical):
-    """h_t = peak/2 · (1 + cos(π r)), r = (t mod period)/period (Zhang et al. 2020).
+    """Cyclical step sizes: h_t = peak/2 · (1 + cos(π r)), r = (t mod period)/period (Zhang et al. 2020).
 
-    The first part of each cycle, with large steps, explores; draws are recorded only in the last fraction `sampling` of it.
+    The first part of each cycle, with large steps, explores; draws are recorded only in the last fraction `sampling` of
+    it.
+
+    Parameters
+    ----------
+    peak : float, above 0; the longest step, at the start of each cycle
+    period : int, at least 2; steps of a cycle
+    sampling : float, above 0 and up to 1
+
+    Examples
+    --------
+    >>> sg.schedules.Cyclical(peak=0.1, period=4).is_sampling(np.arange(4))
+    array([False, False,  True,  True])
     """
 
     __slots__ = ()
@@ -109,8 +149,20 @@ class Cyclical(_Cyclical):
         return np.asarray((steps % self.period) >= self.period - self.sampling_steps)
 
 
+@documented
 class UserFunction(NamedTuple):
-    """h_t = function(t): called with an array of step numbers, or, if it cannot take one, step by step."""
+    """Step sizes of a function of yours: h_t = function(t).
+
+    Parameters
+    ----------
+    function : callable
+        Called with an array of step numbers, or, if it cannot take one, step by step.
+
+    Examples
+    --------
+    >>> sg.schedules.UserFunction(lambda t: 0.1 / (1 + t)).step_sizes(np.array([0, 1]))
+    array([0.1 , 0.05])
+    """
 
     function: Callable[[Any], Any]
 
@@ -143,7 +195,21 @@ class Schedule(Protocol):
 
 
 def as_schedule(step_size: Any) -> Any:
-    """A number, a schedule, or a function of the step, as a schedule."""
+    """Returns a number, a schedule, or a function of the step, as a schedule.
+
+    Parameters
+    ----------
+    step_size : float, schedule or callable
+
+    Returns
+    -------
+    Schedule
+
+    Examples
+    --------
+    >>> sg.schedules.as_schedule(0.1)
+    Constant(step_size=0.1)
+    """
     if isinstance(step_size, tuple) and isinstance(step_size, Schedule):
         return step_size
     if callable(step_size):

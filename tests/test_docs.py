@@ -65,6 +65,8 @@ def test_every_page_is_built_and_the_reference_is_not_empty(site):
     }  # loaded when it is asked for; documented where it is
     missing = [n for n in sgmcmc.__all__ if n not in modules and f'id="sgmcmc.{lazy.get(n, n)}"' not in shown]
     assert missing == []
+    methods = ("summary", "bias_report", "plot_trace", "load")  # of the class itself, and of what is mixed into it
+    assert [name for name in methods if f'id="sgmcmc.Trace.{name}"' not in shown] == []
 
 
 @needs_mkdocs
@@ -110,13 +112,33 @@ def test_the_opening_picture_is_drawn_by_its_script(tmp_path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("griffe") is None, reason='needs griffe; pip install "sgmcmc[docs]"')
-def test_parameters_of_a_docstring_become_a_list():
+def test_parameters_that_share_an_entry_of_a_docstring_get_one_each():
     spec = importlib.util.spec_from_file_location("docstrings", DOCS / "docstrings.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    text = "What it is.\n\na: one\n    and more.\nb, c : two\n\nNote: not an item."
-    assert module.as_list(text) == "What it is.\n\n\n* `a`: one\n    and more.\n* `b`, `c`: two\n\nNote: not an item."
-    assert module.as_list("Parameters\n----------\nx : it") == "\n* `x`: it"
+    text = "It is a, b : c.\n\nParameters\n----------\na, b : float\n    One,\n    more.\nc : int\n"
+    parted = text.replace(
+        "a, b : float\n    One,\n    more.", "a : float\n    One,\n    more.\nb : float\n    One,\n    more."
+    )
+    assert module.one_by_one(text) == parted
+
+
+@needs_mkdocs
+def test_a_parameter_is_shown_with_its_own_default(site):
+    def defaults(page: str, name: str) -> dict[str, str]:
+        text = (site / "api" / f"{page}.html").read_text(encoding="utf-8").partition(f'id="{name}"')[2]
+        table = re.findall(r"<tr class=\"doc-section-item\".*?</tr>", text.partition("</table>")[0], re.DOTALL)
+        return {words[0]: words[-1] for words in (re.sub(r"<[^>]+>", " ", row).split() for row in table)}
+
+    shown = defaults("samplers", "sgmcmc.SGMGTD")
+    assert [shown[name] for name in ("step_size", "sigma_theta", "sigma_p", "scale")] == [
+        "required",
+        "0.1",
+        "1.0",
+        "1.0",
+    ]
+    assert defaults("parts", "sgmcmc.kinetics.MonomialGamma")["softening"] == "None"  # made by __new__
+    assert defaults("sampling", "sgmcmc.tuning.OfEdge") == {"low": "0.02", "high": "0.7"}  # made of its fields
 
 
 def test_the_page_of_the_architecture_has_the_folders_and_files_of_the_package():

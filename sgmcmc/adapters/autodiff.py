@@ -49,7 +49,15 @@ class Density(Protocol):
 
 
 class AutodiffPotential(PythonPotential):
-    """A model whose log density JAX or PyTorch differentiates; made by `sgmcmc.from_jax` and `sgmcmc.from_torch`."""
+    """A model whose log density JAX or PyTorch differentiates; made by `sgmcmc.from_jax` and `sgmcmc.from_torch`.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> model = sg.from_jax(lambda p: -jnp.sum(p["w"] ** 2), {"w": np.zeros(2)})
+    >>> list(model.labels), model.unflatten(np.array([1.0, 2.0]))
+    (['w[0]', 'w[1]'], {'w': array([1., 2.])})
+    """
 
     density: Density
 

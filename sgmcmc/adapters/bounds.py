@@ -24,17 +24,32 @@ UNCONSTRAINED = "unconstrained"
 
 
 def constrained(model: Any, transforms: Mapping[str, Transform]) -> Constrained:
-    """A model whose parameters have bounds.
+    """Returns a model whose parameters have bounds.
 
-    model: any model, of the parameters x as you think of them: positive scales, probabilities, cut points. Its prior is a
-        density of x too. What makes u, the free numbers, out of x is taken care of, the Jacobian determinant included.
-    transforms: a transform of sgmcmc.transforms for each name, in the order of the vector x, with its shape. For a model
-        that knows its names and shapes, such as one of `from_jax`, `from_torch` or ``Potential(..., parameters=...)``, they
+    A trace of the model is one of u, with names such as ``unconstrained.scale``. ``model.constrain(trace)`` is the
+    trace of x, ``model.unflatten(trace.draws)`` its arrays by name, and ``model.flatten(parameters)`` the u of given
+    parameters, to start from.
+
+    Parameters
+    ----------
+    model : any model
+        Of the parameters x as you think of them: positive scales, probabilities, cut points. Its prior is a density of
+        x too. What makes u, the free numbers, out of x is taken care of, the Jacobian determinant included.
+    transforms : dict
+        A transform of sgmcmc.transforms for each name, in the order of the vector x, with its shape. For a model that
+        knows its names and shapes, such as one of `from_jax`, `from_torch` or ``Potential(..., parameters=...)``, they
         are those, and what is not named is Real.
 
-    A trace of the model is one of u, with names such as ``unconstrained.scale``. ``model.constrain(trace)`` is the trace of
-    x, ``model.unflatten(trace.draws)`` its arrays by name, and ``model.flatten(parameters)`` the u of given parameters, to
-    start from.
+    Returns
+    -------
+    Constrained
+
+    Examples
+    --------
+    >>> exponential = sg.Potential(lambda x: np.ones(1), parameters={"x": ()})
+    >>> model = sg.constrained(exponential, {"x": sg.transforms.Positive()})
+    >>> model.dim, model.unflatten(np.zeros(1))
+    (1, {'x': array(1.)})
     """
     if not isinstance(model, PythonPotential):
         check_model(model)
@@ -61,7 +76,15 @@ def _arrange(model: Any, given: dict[str, Transform]) -> tuple[Layout, tuple[Tra
 
 
 class Constrained(PythonPotential):
-    """A model in free numbers u around a model in x; made by `sgmcmc.constrained`."""
+    """A model in free numbers u around a model in x; made by `sgmcmc.constrained`.
+
+    Examples
+    --------
+    >>> exponential = sg.Potential(lambda x: np.ones(1), parameters={"x": ()})
+    >>> model = sg.constrained(exponential, {"x": sg.transforms.Positive()})
+    >>> model.log_jacobian([2.0]), model.constrain([[0.0]])
+    (2.0, array([[1.]]))
+    """
 
     inner: Any
     layout: Layout  # of x

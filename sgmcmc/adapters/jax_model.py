@@ -33,18 +33,38 @@ def from_jax(
     whole: bool = False,
     dtype: DTypeLike | None = None,
 ) -> AutodiffPotential:
-    """A model from a function that JAX can differentiate.
-
-    log_density: with data ``(parameters, batch)``, which returns log p of the rows of the batch, their sum or one number per
-        row; without data ``(parameters)``, which returns the log posterior up to a constant.
-    parameters: a pytree of arrays of floats: names, shapes, and the point at which the function is first tried.
-    data: a pytree of arrays with a row per observation; a batch has the same form, with fewer rows.
-    prior: one of sgmcmc.priors, for every coordinate; None for no prior.
-    log_prior: ``(parameters)``, the log of a prior of your own; added to `prior`, if both are given.
-    whole: the function returns an unbiased estimate of the whole log posterior: its sum times N/n, and the prior.
-    dtype: what to compute in; None is the dtype of the run (`sample`'s), whatever ``jax_enable_x64`` says.
+    """Returns a model from a function that JAX can differentiate.
 
     ``model.flatten(parameters)`` is a start for `sample`, ``model.unflatten(trace.draws)`` the pytree of the draws.
+
+    Parameters
+    ----------
+    log_density : callable
+        With data ``(parameters, batch)``, which returns log p of the rows of the batch, their sum or one number per
+        row; without data ``(parameters)``, which returns the log posterior up to a constant.
+    parameters : pytree
+        Arrays of floats: names, shapes, and the point at which the function is first tried.
+    data : pytree, optional
+        Arrays with a row per observation; a batch has the same form, with fewer rows.
+    prior : NamedTuple, optional
+        One of sgmcmc.priors, for every coordinate; None for no prior.
+    log_prior : callable, optional
+        ``(parameters)``, the log of a prior of your own; added to `prior`, if both are given.
+    whole : bool
+        The function returns an unbiased estimate of the whole log posterior: its sum times N/n, and the prior.
+    dtype : np.float32 or np.float64, optional
+        What to compute in; None is the dtype of the run (`sample`'s), whatever ``jax_enable_x64`` says.
+
+    Returns
+    -------
+    AutodiffPotential
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> model = sg.from_jax(lambda w: -jnp.sum(w**2), np.zeros(2), prior=sg.priors.Gaussian(1.0))
+    >>> model.gradient([1.0, 2.0])
+    array([3., 6.])
     """
     jax = _jax()
     check_arguments(log_density, log_prior, prior, data, whole)

@@ -33,20 +33,40 @@ def from_torch(
     whole: bool = False,
     dtype: DTypeLike | None = None,
 ) -> AutodiffPotential:
-    """A model from a function that PyTorch can differentiate.
-
-    log_density: with data ``(parameters, batch)``, which returns log p of the rows of the batch, their sum or one number per
-        row; without data ``(parameters)``, which returns the log posterior up to a constant.
-    parameters: a tensor, a dictionary of tensors, or a ``torch.nn.Module``. The function is given the same: the module
-        itself, with the parameters of the moment in place of its own. Those with ``requires_grad=False`` stay as they are.
-    data: a tensor or an array with a row per observation, or a tuple, list or dictionary of them; a batch has the same form.
-    prior: one of sgmcmc.priors, for every coordinate; None for no prior.
-    log_prior: ``(parameters)``, the log of a prior of your own; added to `prior`, if both are given.
-    whole: the function returns an unbiased estimate of the whole log posterior: its sum times N/n, and the prior.
-    dtype: what to compute in; None is the dtype of the run (`sample`'s).
+    """Returns a model from a function that PyTorch can differentiate.
 
     All is computed on the device of the first parameter. ``model.flatten(parameters)`` is a start for `sample`,
     ``model.unflatten(trace.draws)`` the tensor or the dictionary of the draws (for one draw a state dict).
+
+    Parameters
+    ----------
+    log_density : callable
+        With data ``(parameters, batch)``, which returns log p of the rows of the batch, their sum or one number per
+        row; without data ``(parameters)``, which returns the log posterior up to a constant.
+    parameters : tensor, dict of tensors or torch.nn.Module
+        The function is given the same: the module itself, with the parameters of the moment in place of its own. Those
+        with ``requires_grad=False`` stay as they are.
+    data : tensor, array, tuple, list or dict, optional
+        Tensors or arrays with a row per observation; a batch has the same form.
+    prior : NamedTuple, optional
+        One of sgmcmc.priors, for every coordinate; None for no prior.
+    log_prior : callable, optional
+        ``(parameters)``, the log of a prior of your own; added to `prior`, if both are given.
+    whole : bool
+        The function returns an unbiased estimate of the whole log posterior: its sum times N/n, and the prior.
+    dtype : np.float32 or np.float64, optional
+        What to compute in; None is the dtype of the run (`sample`'s).
+
+    Returns
+    -------
+    AutodiffPotential
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = sg.from_torch(lambda w: -(w**2).sum(), torch.zeros(2), prior=sg.priors.Gaussian(1.0))
+    >>> model.gradient([1.0, 2.0])
+    array([3., 6.])
     """
     torch = _torch()
     check_arguments(log_density, log_prior, prior, data, whole)

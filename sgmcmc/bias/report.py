@@ -73,8 +73,12 @@ def _about(trace: Any) -> str:
 class BiasReport:
     """How wrong a run is. Print it, or take `frame`; in a notebook it shows itself.
 
-    findings: one for each quantity, with value, interval, verdict and advice.
-    problems: those whose verdict is a problem.
+    Attributes
+    ----------
+    findings : list of BiasFinding
+        One for each quantity, with value, interval, verdict and advice.
+    problems : list of BiasFinding
+        Those whose verdict is a problem.
     """
 
     def __init__(self, findings: list[BiasFinding], about: str) -> None:

@@ -51,25 +51,49 @@ def compare(
 ) -> Comparison:
     """Run samplers on a model, each with several seeds and the same budget, and measure what their draws are worth.
 
+    A sampler that diverges has a row that says so. Ctrl-C ends the runs and returns what there is.
+
     Parameters
     ----------
-    samplers : ``{"SGNHT": sg.SGNHT(0.1), …}``.
-    model : as for `sample`.
-    budget : what each run may spend, all its chains together: gradient evaluations (100_000), or time ("10 s").
-    metrics : names of columns, and functions of a trace; None is all that can be computed (docs/comparing.md lists them).
-    reference : the truth: a `Trace`, a pair (mean, sd), or "exact" for a model whose moments are known. None: no errors.
-    seeds : how many, or which.
-    chains : per run.
-    draws : per chain; the steps between two of them follow from the budget.
-    warmup : the share of the budget that is spent before the first draw.
-    temperature : of the target exp(−U/T) that everybody should draw from, whatever the samplers themselves say.
-    modes : centres (mode, dim); a draw belongs to the nearest. None: those of a mixture or of the five wells.
-    batch_size, minibatch, init, gradient_noise, dtype : as for `sample`, the same for everybody.
-    executor : any `concurrent.futures.Executor`, to run elsewhere; None is threads of this process.
-    threads : how many runs at a time, each on a thread of its own; None is one per core.
+    samplers : dict
+        ``{"SGNHT": sg.SGNHT(0.1), …}``.
+    model : as for sample
+    budget : int or str
+        What each run may spend, all its chains together: gradient evaluations (100_000), or time ("10 s").
+    metrics : list, optional
+        Names of columns, and functions of a trace; None is all that can be computed (docs/comparing.md lists them).
+    reference : Trace, pair or "exact", optional
+        The truth: a `Trace`, a pair (mean, sd), or "exact" for a model whose moments are known. None: no errors.
+    seeds : int or list of int
+        How many, or which.
+    chains : int
+        Per run.
+    draws : int
+        Per chain; the steps between two of them follow from the budget.
+    warmup : float
+        The share of the budget that is spent before the first draw.
+    temperature : float
+        Of the target exp(−U/T) of all samplers, whatever they themselves say.
+    modes : array (mode, dim), optional
+        Centres; a draw belongs to the nearest. None: those of a mixture or of the five wells.
+    batch_size, minibatch, init, gradient_noise, dtype : as for sample, the same for all samplers
+    executor : concurrent.futures.Executor, optional
+        To run elsewhere; None is threads of this process.
+    threads : int or None
+        How many runs at a time, each on a thread of its own; None is one per core.
+    progress : bool
 
-    Returns a DataFrame with a row per sampler and seed; ``.plot()`` draws accuracy against time, ``.traces`` has the draws.
-    A sampler that diverges has a row that says so. Ctrl-C ends the runs and returns what there is.
+    Returns
+    -------
+    Comparison
+        A DataFrame with a row per sampler and seed; ``.plot()`` draws accuracy against time, ``.traces`` has the draws.
+
+    Examples
+    --------
+    >>> samplers = {"SGLD": sg.SGLD(0.1), "SGHMC": sg.SGHMC(0.5)}
+    >>> table = sg.compare(samplers, sg.models.Gaussian(), budget=400, seeds=1, chains=2, draws=50, progress=False)
+    >>> table[["sampler", "gradients"]].values.tolist()
+    [['SGLD', 400], ['SGHMC', 400]]
     """
     tasks = [Task(name, sampler, seed) for name, sampler in _samplers(samplers).items() for seed in read_seeds(seeds)]
     chains, dim = checks.integer("chains", chains, 1), dim_of(model)

@@ -6,6 +6,7 @@ intrinsics       operations of LLVM's that Numba has no word for
 kernels          `kernel`: a compiled function that is kept on disk
 fingerprints     the content of what is compiled in
 store            the files that compiled code is kept in
+field_docs       docstrings of a part's fields
 numba_bridge     all that touches Numba's insides
 plain            the same without it
 """

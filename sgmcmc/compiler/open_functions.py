@@ -280,9 +280,30 @@ def implements(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give an open function its meaning for arguments of the types `on`.
 
-    `allocates` says whether it makes arrays. If not, it is compiled without reference counts, of which a step would
-    otherwise update hundreds, each with an atomic instruction. None is yes, except within this package. With `device` it
-    is another form for GPUs, with the same results, of an implementation that there is for these very types.
+    Parameters
+    ----------
+    function : OpenFunction
+    *on : type, of the first arguments
+    allocates : bool, optional
+        Whether it makes arrays. If not, it is compiled without reference counts, of which a step would otherwise update
+        hundreds, each with an atomic instruction. None is yes, except within this package.
+    device : bool
+        Another form for GPUs, with the same results, of an implementation that there is for these very types.
+
+    Returns
+    -------
+    callable, the decorator
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> class Quartic(NamedTuple):
+    ...     size: float = 1.0
+    >>> @sg.implements(sg.kinetics.energy, Quartic)
+    ... def _(kinetics, p):
+    ...     return (p / kinetics.size) ** 4
+    >>> sg.kinetics.energy(Quartic(), 2.0)
+    16.0
     """
     if not isinstance(function, OpenFunction):
         raise TypeError(f"implements takes an open function, not {function!r}")

@@ -148,10 +148,12 @@ def data_folder(given: str | os.PathLike[str] | None = None) -> Path | None:
 
 
 def load(name: str, folder: str | os.PathLike[str] | None = None) -> Any:
-    """A data set by its name: `Labelled` with raw columns, `Corpus` or `Sequences`.
+    """Returns a data set by its name: `Labelled` with raw columns, `Corpus` or `Sequences`.
 
-    name : one of NAMES.
-    folder : where the .npz files are; None takes the environment variable SGMCMC_DATA, and without that OpenML.
+    Parameters
+    ----------
+    name : one of NAMES
+    folder : path of the .npz files; None takes the environment variable SGMCMC_DATA, and without that OpenML
     """
     checks.one_of("name", name, NAMES)
     source, place = SOURCES[name], data_folder(folder)

@@ -17,14 +17,25 @@ __all__ = ["Chunks"]
 
 
 class Chunks:
-    """Data for a plain Python gradient that do not fit into memory: ``data[rows]`` reads the blocks in which the rows lie.
-
-    parts: ``.npy`` files, or anything that has a shape and gives slices of rows: arrays, memory maps, HDF5 and Zarr arrays.
-        They follow each other, and are alike but for their number of rows.
-    block: so many consecutive rows are read at once; the chunk size of the file, if it has chunks.
-    cache: so many blocks stay in memory, those used last. ``minibatch="blocks"`` keeps to few of them.
+    """Data larger than memory, for a plain Python gradient: ``data[rows]`` reads the blocks in which the rows lie.
 
     ``chunks.reads`` counts the blocks that were read.
+
+    Parameters
+    ----------
+    parts : list
+        ``.npy`` files, or anything that has a shape and gives slices of rows: arrays, memory maps, HDF5 and Zarr
+        arrays. They follow each other, and are alike but for their number of rows.
+    block : int
+        So many consecutive rows are read at once; the chunk size of the file, if it has chunks.
+    cache : int
+        So many blocks stay in memory, those used last. ``minibatch="blocks"`` keeps to few of them.
+
+    Examples
+    --------
+    >>> data = sg.Chunks([np.zeros((3, 2)), np.ones((4, 2))], block=2)
+    >>> data[[0, 6]].tolist(), data.reads
+    ([[0.0, 0.0], [1.0, 1.0]], 2)
     """
 
     def __init__(self, parts: Sequence[Any], block: int = 1024, cache: int = 256) -> None:

@@ -25,7 +25,24 @@ _MIN_DRAWS = 4  # ArviZ's own limit: below it a chain cannot be split in halves 
 
 
 def ess(draws: ArrayLike, kind: str = "bulk") -> float:
-    """Effective sample size: "bulk" for the centre, "tail" for the 5 % and 95 % quantiles, "mean" for the mean."""
+    """Returns the effective sample size.
+
+    Parameters
+    ----------
+    draws : array (chain, draw)
+    kind : "bulk", "tail" or "mean"
+        "bulk" is for the centre, "tail" for the 5 % and 95 % quantiles, "mean" for the mean.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000))
+    >>> round(sg.diagnostics.ess(draws, "mean"), -3)
+    4000.0
+    """
     checks.one_of("kind", kind, ("bulk", "tail", "mean"))
     x, scale = _scaled(draws)
     if scale == 0.0:
@@ -37,15 +54,45 @@ def ess(draws: ArrayLike, kind: str = "bulk") -> float:
 
 
 def mcse(draws: ArrayLike) -> float:
-    """Monte Carlo standard error of the mean, sd / √ESS."""
+    """Returns the Monte Carlo standard error of the mean, sd / √ESS.
+
+    Parameters
+    ----------
+    draws : array (chain, draw)
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000))
+    >>> round(sg.diagnostics.mcse(draws), 3)
+    0.016
+    """
     x, scale = _scaled(draws)
     return np.nan if scale == 0.0 else float(scale * np.std(x, ddof=1) / np.sqrt(ess(x, "mean")))
 
 
 def r_hat(draws: ArrayLike) -> float:
-    """Rank-normalised split R̂, the larger of bulk and tail; 1 when chains agree, infinite when each is stuck elsewhere.
+    """Returns the rank-normalised split R̂, the larger of bulk and tail.
 
-    Each chain is cut in halves, so one chain alone is compared with itself: ArviZ, equal otherwise, gives NaN there.
+    It is 1 when chains agree, infinite when each is stuck elsewhere. Each chain is cut in halves, so one chain alone is
+    compared with itself: ArviZ, equal otherwise, gives NaN there.
+
+    Parameters
+    ----------
+    draws : array (chain, draw)
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000))
+    >>> round(sg.diagnostics.r_hat(draws), 2)
+    1.0
     """
     x, scale = _scaled(draws)
     if scale == 0.0:
@@ -58,7 +105,22 @@ def r_hat(draws: ArrayLike) -> float:
 
 
 def hdi(draws: ArrayLike, prob: float = 0.94) -> tuple[float, float]:
-    """Highest density interval: the shortest interval that holds the share `prob` of all draws."""
+    """Returns the highest density interval: the shortest one that holds the share `prob` of all draws.
+
+    Parameters
+    ----------
+    draws : array (chain, draw)
+    prob : float, above 0 and up to 1
+
+    Returns
+    -------
+    low, high : float
+
+    Examples
+    --------
+    >>> sg.diagnostics.hdi([[0.0, 1.0, 2.0, 3.0]], prob=1.0)
+    (0.0, 3.0)
+    """
     prob = checks.number("prob", prob, 0.0, 1.0, open_low=True)
     x = _draws(draws)
     if x.size == 0 or not np.isfinite(x).all():
@@ -72,7 +134,23 @@ def hdi(draws: ArrayLike, prob: float = 0.94) -> tuple[float, float]:
 
 
 def autocorrelation(draws: ArrayLike, max_lag: int | None = None) -> NDArray[np.float64]:
-    """Autocorrelation of each chain at the lags 0 … max_lag, as an array (chain, lag)."""
+    """Returns the autocorrelation of each chain at the lags 0 … max_lag.
+
+    Parameters
+    ----------
+    draws : array (chain, draw)
+    max_lag : int, optional
+        None is the largest there is.
+
+    Returns
+    -------
+    array (chain, lag)
+
+    Examples
+    --------
+    >>> sg.diagnostics.autocorrelation([[1.0, -1.0, 1.0, -1.0]], max_lag=1)
+    array([[ 1.  , -0.75]])
+    """
     x = _draws(draws)
     n = x.shape[1]
     last = n - 1 if max_lag is None else checks.integer("max_lag", max_lag, 0, n - 1)
@@ -90,7 +168,26 @@ def autocorrelation(draws: ArrayLike, max_lag: int | None = None) -> NDArray[np.
 
 
 def summary(draws: NDArray[Any], names: Sequence[str], hdi_prob: float = 0.94) -> pd.DataFrame:
-    """Mean, sd, interval, Monte Carlo error, effective sample sizes and R̂ of each parameter of draws (chain, draw, dim)."""
+    """Returns mean, sd, interval, Monte Carlo error, effective sample sizes and R̂ of each parameter.
+
+    Parameters
+    ----------
+    draws : array (chain, draw, dim)
+    names : list of str
+        One for each parameter.
+    hdi_prob : float
+        The share of draws in the interval.
+
+    Returns
+    -------
+    pandas.DataFrame
+
+    Examples
+    --------
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000, 1))
+    >>> float(sg.diagnostics.summary(draws, ["x"]).loc["x", "sd"].round(1))
+    1.0
+    """
     import pandas as pd
 
     rows = [_row(draws[:, :, i].astype(np.float64), hdi_prob) for i in range(draws.shape[2])]

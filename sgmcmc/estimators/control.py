@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.bias.gradients import gradient_at
 from sgmcmc.checks import finite_array
+from sgmcmc.compiler.field_docs import documented
 from sgmcmc.compiler.open_functions import implements
 from sgmcmc.estimators.wrapper import Around
 from sgmcmc.potentials import (
@@ -41,8 +42,24 @@ class _Fields(NamedTuple):
     per_row: Array  # Σ_all ∇ℓ_i(c) / N
 
 
+@documented
 class ControlVariate(_Fields, Around):
-    """A model with the same posterior as the one inside, and gradients with less noise; made by `control_variate`."""
+    """A model with the same posterior as the one inside, and gradients with less noise; made by `control_variate`.
+
+    Parameters
+    ----------
+    inner : any compiled model
+    prior : NamedTuple, that of `inner`
+    center : array (dim,)
+    per_row : array (dim,)
+        Σ_all ∇ℓ_i(center) / N.
+
+    Examples
+    --------
+    >>> model = sg.models.LinearRegression([[1.0], [1.0]], [1.0, 3.0])
+    >>> sg.estimators.control_variate(model, center=[2.0]).per_row
+    array([0.])
+    """
 
     __slots__ = ()
 
@@ -56,9 +73,25 @@ class ControlVariate(_Fields, Around):
 
 
 def control_variate(model: Any, center: ArrayLike | None = None) -> ControlVariate:
-    """The model with rows compared with themselves at `center`; None is a mode, by `find_mode`.
+    """Returns the model with rows compared with themselves at `center`.
 
     Each row then costs two evaluations; the whole gradient at the centre is computed once, here.
+
+    Parameters
+    ----------
+    model : any compiled model with data
+    center : array (dim,), optional
+        None is a mode, by `find_mode`.
+
+    Returns
+    -------
+    ControlVariate
+
+    Examples
+    --------
+    >>> model = sg.models.LinearRegression([[1.0], [1.0]], [1.0, 3.0])
+    >>> sg.estimators.control_variate(model, center=[2.0]).center
+    array([2.])
     """
     if isinstance(model, PythonPotential):
         raise TypeError(f"{model!r} has a gradient in Python; control variates are for compiled models")
@@ -75,7 +108,23 @@ def control_variate(model: Any, center: ArrayLike | None = None) -> ControlVaria
 
 
 def find_mode(model: Any, init: ArrayLike | None = None) -> Array:
-    """A mode of the posterior, over all rows, by L-BFGS; the model has an energy."""
+    """Returns a mode of the posterior, over all rows, by L-BFGS.
+
+    Parameters
+    ----------
+    model : any model with an energy
+    init : array (dim,), optional
+        None is 0.
+
+    Returns
+    -------
+    array (dim,)
+
+    Examples
+    --------
+    >>> sg.estimators.find_mode(sg.models.Gaussian([3.0, -1.0])).round(6)
+    array([ 3., -1.])
+    """
     from scipy.optimize import minimize
 
     start = np.zeros(dim_of(model)) if init is None else finite_array("init", init, 1)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sgmcmc.bias.gradients import gradient_at
 from sgmcmc.checks import finite_array, integer
+from sgmcmc.compiler.field_docs import documented
 from sgmcmc.compiler.open_functions import implements
 from sgmcmc.estimators.wrapper import Around
 from sgmcmc.potentials import (
@@ -35,8 +36,25 @@ class _Fields(NamedTuple):
     share: NDArray[np.float64]  # 1/m of its row
 
 
+@documented
 class ImportanceRows(_Fields, Around):
-    """A model with the same posterior as the one inside, whose rows are slots; made by `importance_rows`."""
+    """A model with the same posterior as the one inside, whose rows are slots; made by `importance_rows`.
+
+    Parameters
+    ----------
+    inner : any compiled model
+    prior : NamedTuple, that of `inner`
+    row : array (slots,)
+        The row of each slot.
+    share : array (slots,)
+        1/m of its row, m the slots that the row fills.
+
+    Examples
+    --------
+    >>> model = sg.models.LinearRegression([[1.0], [1.0]], [1.0, 3.0])
+    >>> sg.estimators.importance_rows(model, weights=[1.0, 3.0], slots=2).row
+    array([0, 1, 1, 1])
+    """
 
     __slots__ = ()
 
@@ -56,10 +74,28 @@ class ImportanceRows(_Fields, Around):
 def importance_rows(
     model: Any, weights: ArrayLike | None = None, slots: int = 4, center: ArrayLike | None = None
 ) -> Any:
-    """The model with rows chosen in proportion to `weights`, as nearly as `slots` per row on the average allow.
+    """Returns the model with rows chosen in proportion to `weights`, as nearly as `slots` per row on the average allow.
 
-    weights : one per row, above 0; None is the length of each row's gradient at `center` (None: a mode), the best for the
-        trace of the noise there, mixed half and half with equal weights so that no row is forgotten elsewhere.
+    Parameters
+    ----------
+    model : any compiled model with data
+    weights : array (rows,), above 0, optional
+        None is the length of each row's gradient at `center`, the best for the trace of the noise there, mixed half and
+        half with equal weights so that no row is forgotten elsewhere.
+    slots : int
+        How many per row, on the average.
+    center : array (dim,), optional
+        None is a mode.
+
+    Returns
+    -------
+    ImportanceRows
+
+    Examples
+    --------
+    >>> model = sg.models.LinearRegression([[1.0], [1.0]], [1.0, 3.0])
+    >>> sg.estimators.importance_rows(model, weights=[1.0, 3.0], slots=2).n_rows
+    4
     """
     if isinstance(model, PythonPotential):
         raise TypeError(f"{model!r} has a gradient in Python; importance weights are for compiled models")

@@ -37,9 +37,31 @@ def sample_svrg(
     progress: bool = True,
     **options: Any,
 ) -> Trace:
-    """`sample` with a centre that is moved every `period` steps (None: as many as pass over the data once).
+    """Draw as `sample` does, with a control variate whose centre is moved every `period` steps.
 
-    Other options are those of `sample`; it is made of stretches, so `checkpoint` and `out` are not among them.
+    The run is made of stretches, so `checkpoint` and `out` are not among its options.
+
+    Parameters
+    ----------
+    model : any compiled model with data
+    sampler : Sampler
+    draws, batch_size : as for sample
+    period : int, optional
+        Steps between two centres; None: as many as pass over the data once.
+    warmup, thin, seed, init : as for sample
+    progress : bool
+    **options : others of sample
+
+    Returns
+    -------
+    Trace
+
+    Examples
+    --------
+    >>> model = sg.models.LinearRegression(np.ones((8, 1)), np.zeros(8))
+    >>> trace = sg.estimators.sample_svrg(model, sg.SGLD(0.01), 20, batch_size=4, warmup=10, seed=1, progress=False)
+    >>> trace.draws.shape
+    (4, 20, 1)
     """
     for name in ("checkpoint", "out", "keep", "resume"):
         if name in options:

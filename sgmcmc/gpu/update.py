@@ -12,7 +12,7 @@ import numpy as np
 
 from sgmcmc.compiler.open_functions import loop
 from sgmcmc.gpu.normals import fill_step_noise
-from sgmcmc.integrators.preconditioning import MatrixScale, part
+from sgmcmc.integrators.preconditioning import part
 from sgmcmc.integrators.state import Dynamics, Moment, Noise, State
 from sgmcmc.integrators.step import advance_block
 from sgmcmc.thermostats import couples_coordinates
@@ -132,10 +132,11 @@ def check_gradient(gradient: Any, theta: Any, device: Any) -> None:
         raise ValueError(f"gradient has shape {shape} and dtype {np.dtype(given)}; give {theta.shape} of {theta.dtype}")
 
 
-def check(dynamics: Dynamics) -> None:
-    if isinstance(dynamics.scale, MatrixScale):
+def check(sampler: Any) -> None:
+    """Refuse a sampler with a part that looks at all coordinates together."""
+    if np.ndim(sampler.scale) == 2:
         raise ValueError("scale is a matrix, which couples all coordinates, and cannot run on a GPU; give a 1-D array")
-    for part_of, value in (("thermostat", dynamics.thermostat), ("integrator", dynamics.integrator)):
+    for part_of, value in (("thermostat", sampler.thermostat), ("integrator", sampler.integrator)):
         if couples_coordinates(value):
             raise ValueError(
                 f"{part_of}={value!r} looks at all coordinates together and cannot run on device arrays; give one that takes "

@@ -14,7 +14,7 @@ from typing import Any
 from sgmcmc.compiler.open_functions import implements, implements_by_type
 from sgmcmc.integrators.state import advance, order
 from sgmcmc.integrators.step_of_word import compiled_from, flow, source_of
-from sgmcmc.integrators.words import LETTERS, Cycle, cycle_of
+from sgmcmc.integrators.words import LETTERS, Cycle, cycle_of, normals_of
 from sgmcmc.thermostats import couples_coordinates
 
 __all__ = ["BAOAB", "Splitting", "SymmetricSplitting", "flow", "uninterrupted"]
@@ -48,6 +48,7 @@ class Splitting:
     _fields: tuple[str, ...]
     word = ""
     cycle: Cycle
+    step: Callable[..., Any]  # one step, as it is compiled
     interrupted = True
 
     def __new__(cls, word: str = "", **flows: Any) -> Any:
@@ -78,7 +79,7 @@ class Splitting:
     @property
     def normals(self) -> int:
         """How many normals of each coordinate the friction and noise on p take in a step."""
-        return sum({"U": 2}.get(f.letters, int("N" in f.letters or f.letters == "O")) for f in self.cycle.flows)
+        return normals_of(self.cycle)
 
     @property
     def infers_noise(self) -> bool:
@@ -172,7 +173,9 @@ def _class_named(name: str) -> Any:
         "cycle": cycle_of(word, own),
         "interrupted": form == "Splitting",
     }
-    return type(name, (Splitting, base), members)
+    made: Any = type(name, (Splitting, base), members)
+    made.step = staticmethod(compiled_from(made))
+    return made
 
 
 def _again(name: str, values: tuple[Any, ...]) -> Any:
@@ -196,6 +199,5 @@ def _(part):
 
 
 @implements_by_type(advance, Splitting)
-@functools.cache
-def _step_of(cls: Any, _kinetics: type) -> Callable[..., Any]:
-    return compiled_from(cls)
+def _(cls: Any, _kinetics: type) -> Callable[..., Any]:
+    return cls.step  # type: ignore[no-any-return]

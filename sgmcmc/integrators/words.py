@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Cycle", "Flow", "cycle_of"]
+__all__ = ["Cycle", "Flow", "cycle_of", "normals_of"]
 
 LETTERS = {
     "A": "drift",
@@ -52,7 +52,15 @@ def cycle_of(word: str, own: str = "") -> Cycle:
     head = [Flow(f.letters, 0.0, f.before + f.own) for f in flows[:first]]  # taken at the end of the step before
     middle = len(segment) - first + len(rest) // 2 if symmetric else None
     ordered = _with_thermostat(word, [*flows[first:], *head], middle)
-    return Cycle(tuple(ordered), middle, 2 if symmetric else 1)
+    found = Cycle(tuple(ordered), middle, 2 if symmetric else 1)
+    if normals_of(found) > 2:
+        raise ValueError(f"word={word!r} takes more than two normals for each momentum; give a shorter word")
+    return found
+
+
+def normals_of(cycle: Cycle) -> int:
+    """How many normals of each coordinate the friction and noise on p take in a step."""
+    return sum({"U": 2}.get(f.letters, int("N" in f.letters or f.letters == "O")) for f in cycle.flows)
 
 
 def _check(word: str, own: str) -> None:

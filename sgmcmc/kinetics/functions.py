@@ -36,37 +36,146 @@ __all__ = [
 
 @open_function(elementwise=True)
 def energy(kinetics: Any, p: Any) -> Any:
-    """K(p)."""
+    """Returns the kinetic energy K(p).
+
+    Parameters
+    ----------
+    kinetics : NamedTuple
+    p : float or array
+
+    Returns
+    -------
+    float or array
+
+    Examples
+    --------
+    >>> sg.kinetics.energy(sg.kinetics.Gaussian(mass=2.0), 4.0)
+    4.0
+    """
 
 
 @open_function(elementwise=True)
 def velocity(kinetics: Any, p: Any) -> Any:
-    """K'(p)."""
+    """Returns the velocity K'(p).
+
+    Parameters
+    ----------
+    kinetics : NamedTuple
+    p : float or array
+
+    Returns
+    -------
+    float or array
+
+    Examples
+    --------
+    >>> sg.kinetics.velocity(sg.kinetics.Gaussian(mass=2.0), 4.0)
+    2.0
+    """
 
 
 @open_function(elementwise=True)
 def curvature(kinetics: Any, p: Any) -> Any:
-    """K''(p)."""
+    """Returns the second derivative K''(p), an inverse mass.
+
+    Parameters
+    ----------
+    kinetics : NamedTuple
+    p : float or array
+
+    Returns
+    -------
+    float or array
+
+    Examples
+    --------
+    >>> sg.kinetics.curvature(sg.kinetics.Gaussian(mass=2.0), 4.0)
+    0.5
+    """
 
 
 @open_function(elementwise=True)
 def inverse_mass(kinetics: Any, p: Any) -> Any:
-    """K'(p)/p, even and not negative; its limit K''(0) at p = 0."""
+    """Returns the inverse mass K'(p)/p, even and not negative; its limit K''(0) at p = 0.
+
+    Parameters
+    ----------
+    kinetics : NamedTuple
+    p : float or array
+
+    Returns
+    -------
+    float or array
+
+    Examples
+    --------
+    >>> sg.kinetics.inverse_mass(sg.kinetics.Gaussian(mass=2.0), 0.0)
+    0.5
+    """
 
 
 @open_function
 def velocity_and_excess(kinetics: Any, p: Any, temperature: Any) -> Any:
-    """K'(p) and K'(p)² − T K''(p), whose mean under the momentum law is 0: what the thermostat is driven by."""
+    """Returns K'(p) and K'(p)² − T K''(p), whose mean under the momentum law is 0: what the thermostat is driven by.
+
+    Parameters
+    ----------
+    kinetics : NamedTuple
+    p, temperature : float
+
+    Returns
+    -------
+    velocity, excess : float
+
+    Examples
+    --------
+    >>> sg.kinetics.velocity_and_excess(sg.kinetics.Gaussian(), 2.0, 1.0)
+    (2.0, 3.0)
+    """
 
 
 @open_function
 def friction_flow(kinetics: Any, p: Any, rate_time: Any) -> Any:
-    """Where dp = −f K'(p) dt takes p within a time τ, with rate_time = f τ of either sign."""
+    """Returns the momentum to which dp = −f K'(p) dt takes p within a time τ.
+
+    Parameters
+    ----------
+    kinetics : NamedTuple
+    p, rate_time : float
+        `rate_time` is f τ, of either sign.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> float(sg.kinetics.friction_flow(sg.kinetics.Gaussian(), 2.0, 0.0))
+    2.0
+    """
 
 
 @open_function(inline=False)
 def draw(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> Any:
-    """An exact draw of p from exp(−K(p)/T), at the address (stream, step, index)."""
+    """Returns an exact draw of p from exp(−K(p)/T), at the address (stream, step, index).
+
+    Parameters
+    ----------
+    kinetics : NamedTuple
+    temperature : float
+    stream : Stream, of `sgmcmc.rng.stream(seed, chain)`
+    step, index : int
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from sgmcmc.rng import stream
+    >>> round(float(sg.kinetics.draw(sg.kinetics.Gaussian(), 1.0, stream(1), 0, 0)), 3)
+    1.567
+    """
 
 
 @open_function(inline=False, fastmath=LOOP)
@@ -76,7 +185,22 @@ def fill_momenta(kinetics: Any, temperature: Any, p: Any, stream: Any, step: Any
 
 @open_function
 def log_normaliser(kinetics: Any, temperature: Any) -> Any:
-    """log ∫ exp(−K(p)/T) dp, in plain Python."""
+    """Returns log ∫ exp(−K(p)/T) dp, in plain Python.
+
+    Parameters
+    ----------
+    kinetics : NamedTuple
+    temperature : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> sg.kinetics.log_normaliser(sg.kinetics.Gaussian(mass=1.0 / (2.0 * np.pi)), 1.0)
+    0.0
+    """
 
 
 @open_function

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgmcmc import checks
+from sgmcmc.compiler.field_docs import documented
 from sgmcmc.compiler.open_functions import implements
 from sgmcmc.compiler.precision import zero
 from sgmcmc.elementary import exp
@@ -34,8 +35,20 @@ class _GaussianFields(NamedTuple):
     mass: float
 
 
+@documented
 class Gaussian(_GaussianFields):
-    """K(p) = p²/(2m): momenta are N(0, mT)."""
+    """Gaussian kinetics K(p) = p²/(2m): momenta are N(0, mT).
+
+    Parameters
+    ----------
+    mass : float, above 0
+        m.
+
+    Examples
+    --------
+    >>> sg.kinetics.velocity(sg.kinetics.Gaussian(mass=4.0), 2.0)
+    0.5
+    """
 
     __slots__ = ()
 
@@ -47,7 +60,13 @@ class Gaussian(_GaussianFields):
 
 
 class Overdamped(NamedTuple):
-    """No momentum at all: the dynamics is that of θ alone, as in Langevin dynamics without inertia."""
+    """No momentum at all: the dynamics is that of θ alone, as in Langevin dynamics without inertia.
+
+    Examples
+    --------
+    >>> sg.Sampler(0.1, kinetics=None, sigma_theta=1.0).kinetics
+    Overdamped()
+    """
 
 
 @implements(draw, Overdamped)

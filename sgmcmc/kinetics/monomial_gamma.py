@@ -17,6 +17,7 @@ import math
 from typing import Any, NamedTuple
 
 from sgmcmc import checks
+from sgmcmc.compiler.field_docs import documented
 from sgmcmc.compiler.open_functions import implements, leaf, open_function
 from sgmcmc.compiler.precision import like, zero
 from sgmcmc.elementary import exp, expm1, log, log_of_ordinary, tanh
@@ -38,17 +39,29 @@ class _MonomialGammaFields(NamedTuple):
     mass: float
 
 
+@documented
 class MonomialGamma(_MonomialGammaFields):
-    """K(p) = |p|^{1/a}/m, softened near 0: the larger a, the longer the tails of p.
-
-    a           1/2 is Gaussian (p²/m), 1 Laplacian; any real number from 1/2 to 20.
-    softening   c, from 1e-6 to 1e6, or inf for the stiff law without softening. None is 3 up to a = 2, and beyond what
-                keeps K''(0) at its value for a = 2: the product of K''(0) and the step size must be small.
-    order       r. None is ⌈2a − 1⌉, which makes K'' finite; r = a gives the published kinetics. It must be above a − 1,
-                else K' has a jump or a pole at 0 and the thermostat no mean to hold on to.
-    mass        m.
+    """Monomial gamma kinetics K(p) = |p|^{1/a}/m, softened near 0: the larger a, the longer the tails of p.
 
     Where a derivative has no finite limit at p = 0 (r < 2a − 1, or the stiff law), it is 0 there by convention.
+
+    Parameters
+    ----------
+    a : float
+        1/2 is Gaussian (p²/m), 1 Laplacian; any real number from 1/2 to 20.
+    softening : float, optional
+        c, from 1e-6 to 1e6, or inf for the stiff law without softening. None is 3 up to a = 2, and beyond what keeps
+        K''(0) at its value for a = 2: the product of K''(0) and the step size must be small.
+    order : float, optional
+        r. None is ⌈2a − 1⌉, which makes K'' finite; r = a gives the published kinetics. It must be above a − 1, else K'
+        has a jump or a pole at 0 and the thermostat no mean to hold on to.
+    mass : float, above 0
+        m.
+
+    Examples
+    --------
+    >>> sg.kinetics.MonomialGamma(a=2)
+    MonomialGamma(a=2.0, softening=3.0, order=3.0, mass=1.0)
     """
 
     __slots__ = ()

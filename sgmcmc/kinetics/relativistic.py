@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sgmcmc import checks
+from sgmcmc.compiler.field_docs import documented
 from sgmcmc.compiler.open_functions import implements, leaf
 from sgmcmc.compiler.precision import like, zero
 from sgmcmc.elementary import exp, log
@@ -35,8 +36,28 @@ class _RelativisticFields(NamedTuple):
     speed: float
 
 
+@documented
 class Relativistic(_RelativisticFields):
-    """K(p) = m c² √(1 + u²) with u = p/(mc): velocities stay below c. Gaussian for c → ∞, a = 1 stiff for m → 0."""
+    """Relativistic kinetics K(p) = m c² √(1 + u²) with u = p/(mc): velocities stay below c.
+
+    It is Gaussian for c → ∞, and monomial gamma with a = 1, stiff, for m → 0.
+
+    Parameters
+    ----------
+    mass : float, above 0
+        m.
+    speed : float, above 0
+        c.
+
+    References
+    ----------
+    Lu et al. 2016.
+
+    Examples
+    --------
+    >>> sg.kinetics.velocity(sg.kinetics.Relativistic(speed=2.0), 1e20)
+    2.0
+    """
 
     __slots__ = ()
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sgmcmc.compiler.field_docs import documented
 from sgmcmc.compiler.open_functions import implements, leaf
 from sgmcmc.compiler.precision import like
 from sgmcmc.elementary import asinh_of_ordinary, exp, exp_of_ordinary, expm1, expm1_of_ordinary, softplus, tanh
@@ -39,15 +40,39 @@ __all__ = [
 FAINT = -86.0  # e^FAINT is a normal number in every precision
 
 
+@documented
 class LinearMonomial(NamedTuple):
-    """a = 1, r = 1: K = |p|/m + (2/c) log(1 + e^{−c|p|/m})."""
+    """Monomial gamma kinetics for a = 1, r = 1: K = |p|/m + (2/c) log(1 + e^{−c|p|/m}).
+
+    Parameters
+    ----------
+    softening, mass : float
+        c and m.
+
+    Examples
+    --------
+    >>> sg.kinetics.specialise(sg.kinetics.MonomialGamma(a=1))
+    LinearMonomial(softening=3.0, mass=1.0)
+    """
 
     softening: float
     mass: float
 
 
+@documented
 class RootMonomial(NamedTuple):
-    """a = 2, r = 3: K = s + (2/c) log(1 + e^{−cs}) + (1 − t²)/c with s = √|p|/m."""
+    """Monomial gamma kinetics for a = 2, r = 3: K = s + (2/c) log(1 + e^{−cs}) + (1 − t²)/c with s = √|p|/m.
+
+    Parameters
+    ----------
+    softening, mass : float
+        c and m.
+
+    Examples
+    --------
+    >>> sg.kinetics.specialise(sg.kinetics.MonomialGamma(a=2))
+    RootMonomial(softening=3.0, mass=1.0)
+    """
 
     softening: float
     mass: float

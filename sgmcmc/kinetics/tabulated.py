@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc import checks
+from sgmcmc.compiler.field_docs import documented
 from sgmcmc.compiler.open_functions import implements
 from sgmcmc.compiler.precision import like, zero
 from sgmcmc.elementary import log
@@ -39,8 +40,26 @@ TAIL = 46.0  # the table ends at S = e^−46; a uniform of 64 bits is not below 
 ACCURACY = 1e-8  # largest error in probability between the nodes
 
 
+@documented
 class Tabulated(NamedTuple):
-    """A kinetics with a table of its momentum law at one temperature."""
+    """A kinetics with a table of its momentum law at one temperature; made by `with_momentum_law`.
+
+    Parameters
+    ----------
+    kinetics : NamedTuple
+    size : array
+        |p| at E = 0, 1/density, 2/density, …
+    slope : array
+        d|p|/dE there, divided by `density`.
+    density : float
+        Nodes per unit of E.
+
+    Examples
+    --------
+    >>> table = sg.kinetics.Tabulated(sg.kinetics.Gaussian(), np.zeros(2), np.zeros(2), density=1.0)
+    >>> sg.kinetics.energy(table, 2.0)
+    2.0
+    """
 
     kinetics: Any
     size: Any  # |p| at E = 0, 1/density, 2/density, …
@@ -100,7 +119,25 @@ def _(kinetics: Any, temperature: Any, stream: Any, step: Any, index: Any) -> An
 
 
 def with_momentum_law(kinetics: Any, temperature: float = 1.0) -> Any:
-    """The kinetics itself if its type has a `draw`, else the same kinetics with a table of its law at `temperature`."""
+    """Returns the kinetics itself if its type has a `draw`, else the same kinetics with a table of its law.
+
+    Parameters
+    ----------
+    kinetics : NamedTuple
+        Its `energy` must be even, finite, and grow faster than T log|p|.
+    temperature : float
+        T of the law.
+
+    Returns
+    -------
+    NamedTuple
+        The kinetics, or a `Tabulated` one.
+
+    Examples
+    --------
+    >>> sg.kinetics.with_momentum_law(sg.kinetics.Gaussian())
+    Gaussian(mass=1.0)
+    """
     if isinstance(kinetics, Overdamped) or draw.choose((type(kinetics),)) is not None:
         return kinetics
     temperature = checks.number("temperature", temperature, 0.0, 1e30, open_low=True)

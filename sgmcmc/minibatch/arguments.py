@@ -19,7 +19,23 @@ _KINDS: dict[str, Any] = {
 
 
 def as_minibatch(batch_size: int | None, kind: Any, n_rows: int) -> Any:
-    """The minibatch scheme for `batch_size` of `n_rows` rows; None is the full gradient."""
+    """Returns the minibatch scheme for `batch_size` of `n_rows` rows.
+
+    Parameters
+    ----------
+    batch_size : int or None, for the full gradient
+    kind : "replacement", "no-replacement", "shuffle", "blocks" or NamedTuple
+    n_rows : int
+
+    Returns
+    -------
+    NamedTuple
+
+    Examples
+    --------
+    >>> sg.minibatch.as_minibatch(32, "shuffle", n_rows=1000)
+    EpochShuffle(size=32)
+    """
     if not _is_scheme(kind):
         checks.one_of("minibatch", kind, tuple(_KINDS))
     if batch_size is None:

@@ -18,7 +18,25 @@ __all__ = ["choose", "coming", "forget", "lookahead", "memory", "rows_per_step",
 
 @open_function(inline=True, fastmath=LOOP)
 def choose(minibatch, n_rows, stream, step, memory, rows):
-    """Write the rows of this step into `rows`."""
+    """Write the rows of this step into `rows`.
+
+    Parameters
+    ----------
+    minibatch : NamedTuple
+    n_rows : int, of the data
+    stream : Stream, of `sgmcmc.rng.stream(seed, chain)`
+    step : int
+    memory : array of int, of `memory(minibatch, n_rows)`
+    rows : array of int
+
+    Examples
+    --------
+    >>> from sgmcmc.rng import stream
+    >>> scheme, rows = sg.minibatch.WithReplacement(size=3), np.empty(3, np.int64)
+    >>> sg.minibatch.choose(scheme, 1000, stream(1), 0, sg.minibatch.memory(scheme, 1000), rows)
+    >>> bool((rows < 1000).all())
+    True
+    """
 
 
 @open_function(inline=True, fastmath=LOOP)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sgmcmc.compiler.field_docs import documented
 from sgmcmc.compiler.open_functions import implements
 from sgmcmc.minibatch.interface import choose, coming, forget, lookahead, memory, rows_per_step, variance_share
 from sgmcmc.rng import MINIBATCH, fill_integers, fill_integers_of_steps, integer_below
@@ -20,38 +21,94 @@ AHEAD = 1024  # rows that are chosen at once, if a step has few
 
 
 class FullData(NamedTuple):
-    """Every row, every step: the exact gradient."""
+    """Every row, every step: the exact gradient.
+
+    Examples
+    --------
+    >>> sg.minibatch.as_minibatch(None, "replacement", n_rows=1000)
+    FullData()
+    """
 
 
+@documented
 class WithReplacement(NamedTuple):
-    """`size` rows drawn independently; a row may come twice. The cheapest."""
+    """Rows drawn independently; a row may come twice. The cheapest.
+
+    Parameters
+    ----------
+    size : int, the rows of a step
+
+    Examples
+    --------
+    >>> sg.minibatch.as_minibatch(32, "replacement", n_rows=1000)
+    WithReplacement(size=32)
+    """
 
     size: int
 
 
+@documented
 class WithoutReplacement(NamedTuple):
-    """`size` different rows, every set equally likely (Floyd's algorithm)."""
+    """Different rows, every set equally likely (Floyd's algorithm).
+
+    Parameters
+    ----------
+    size : int, the rows of a step
+
+    Examples
+    --------
+    >>> sg.minibatch.as_minibatch(32, "no-replacement", n_rows=1000)
+    WithoutReplacement(size=32)
+    """
 
     size: int
 
 
+@documented
 class EpochShuffle(NamedTuple):
-    """The data in random order, `size` rows at a time; every floor(N/size) steps a new order. Rows left over wait for it."""
+    """The data in random order, `size` rows at a time; every floor(N/size) steps a new order.
+
+    Rows left over wait for it.
+
+    Parameters
+    ----------
+    size : int, the rows of a step
+
+    Examples
+    --------
+    >>> sg.minibatch.as_minibatch(32, "shuffle", n_rows=1000)
+    EpochShuffle(size=32)
+    """
 
     size: int
 
 
+@documented
 class Blocks(NamedTuple):
-    """Rows for data larger than memory: from a window of a few blocks of consecutive rows, shuffled, until the window is used up.
+    """Rows for data larger than memory: shuffled rows of a window of a few blocks, until it is used up.
 
-    A window is `window` blocks of `block` rows each. Every block begins at a row chosen independently and uniformly from all N
-    (the data are a circle: after the last row comes the first), so every row has the same chance in every step, and the
-    gradient is unbiased. The rows of a window are put in random order and dealt out, `size` per step; what does not fill a
-    last batch is dropped. A step reads rows that lie in few places, and of a window every row that is read is read once.
+    A window is `window` blocks of `block` consecutive rows each. Every block begins at a row chosen independently and
+    uniformly from all N (the data are a circle: after the last row comes the first), so every row has the same chance
+    in every step, and the gradient is unbiased. The rows of a window are put in random order and dealt out, `size` per
+    step; what does not fill a last batch is dropped. A step reads rows that lie in few places, and of a window every
+    row that is read is read once.
 
-    The noise of one step is that of drawing without replacement. Steps of one window share their blocks: if neighbouring rows
-    are alike (a sorted file), their noises are correlated, and the chain sees up to `block` times the variance over a window.
-    In rows whose order says nothing the noise over a window is that of "replacement". Shuffle a sorted file once.
+    The noise of one step is that of drawing without replacement. Steps of one window share their blocks: if
+    neighbouring rows are alike (a sorted file), their noises are correlated, and the chain sees up to `block` times the
+    variance over a window. In rows whose order says nothing the noise over a window is that of "replacement". Shuffle a
+    sorted file once.
+
+    Parameters
+    ----------
+    block, window : int
+        Rows of a block, blocks of a window.
+    size : int
+        The batch size; `sample` fills it in.
+
+    Examples
+    --------
+    >>> sg.minibatch.as_minibatch(32, sg.minibatch.Blocks(block=100, window=4), n_rows=1000)
+    Blocks(block=100, window=4, size=32)
     """
 
     block: int = 1024
@@ -86,7 +143,22 @@ def _(minibatch, n_rows, relaxation):
 
 
 def row_buffer(minibatch: Any, n_rows: int) -> NDArray[np.int64]:
-    """Where the chosen rows go; for the full data set it holds them all already."""
+    """Returns the array for the chosen rows; for the full data set it holds them all already.
+
+    Parameters
+    ----------
+    minibatch : NamedTuple
+    n_rows : int
+
+    Returns
+    -------
+    array of int
+
+    Examples
+    --------
+    >>> sg.minibatch.row_buffer(sg.minibatch.FullData(), 3)
+    array([0, 1, 2])
+    """
     return (
         np.arange(n_rows) if isinstance(minibatch, FullData) else np.empty(rows_per_step(minibatch, n_rows), np.int64)
     )

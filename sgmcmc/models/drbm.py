@@ -53,10 +53,24 @@ def _hidden_slopes(projected, U, residual, slopes, dU):
 class DRBM(PythonPotential):
     """Discriminative RBM: its gradient in closed form, from minibatches.
 
-    X : (rows, pixels); bytes are divided by 255.
-    y : labels 0, 1, …, classes − 1.
-    hidden : how many hidden units.
-    prior : of every parameter.
+    Parameters
+    ----------
+    X : array (rows, pixels)
+        Bytes are divided by 255.
+    y : array (rows,)
+        Labels 0, 1, …, classes − 1.
+    hidden : int
+        How many hidden units.
+    prior : NamedTuple
+        Of every parameter.
+    classes : int, optional
+        How many classes there are; None for the largest label plus one.
+
+    Examples
+    --------
+    >>> model = sg.models.DRBM(np.eye(4), [0, 1, 0, 1], hidden=3)
+    >>> model.predict(np.zeros(model.dim), np.eye(4)[:1])
+    array([[0.5, 0.5]])
     """
 
     X: NDArray[Any]

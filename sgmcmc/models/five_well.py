@@ -29,7 +29,14 @@ class _Fields(NamedTuple):
 
 
 class FiveWell(_Fields, Model):
-    """U(θ) = ¾ θ² + (3/2) exp(−S(θ)): five wells, and a sixth of mass 0.006."""
+    """Five wells in one dimension, and a sixth of mass 0.006: U(θ) = ¾ θ² + (3/2) exp(−S(θ)).
+
+    Examples
+    --------
+    >>> model = sg.models.FiveWell()
+    >>> model.dim, model.mean
+    (1, array([-0.01948505]))
+    """
 
     __slots__ = ()
     __repr__ = Model._repr

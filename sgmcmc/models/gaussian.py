@@ -23,10 +23,18 @@ class _Fields(NamedTuple):
 
 
 class Gaussian(_Fields, Model):
-    """U(θ) = ½ (θ − mean)ᵀ cov⁻¹ (θ − mean) + ½ log det(2π cov).
+    """Gaussian target: U(θ) = ½ (θ − mean)ᵀ cov⁻¹ (θ − mean) + ½ log det(2π cov).
 
-    mean: a vector, or one number for every coordinate.
-    cov: a covariance matrix, a vector of variances, or one variance for every coordinate.
+    Parameters
+    ----------
+    mean : array (dim,) or float for every coordinate
+    cov : array (dim, dim), array (dim,) of variances, or one variance for every coordinate
+
+    Examples
+    --------
+    >>> model = sg.models.Gaussian(mean=[0.0, 1.0], cov=4.0)
+    >>> model.gradient([4.0, 1.0])
+    array([1., 0.])
     """
 
     __slots__ = ()

@@ -31,12 +31,26 @@ __all__ = ["LDA"]
 class LDA(PythonPotential):
     """Topics of a corpus, by gradients from minibatches of documents.
 
-    indptr, indices, counts : word counts of the documents, as rows of a sparse matrix.
-    words : size of the vocabulary.
-    topics : how many topics.
-    alpha, beta : of the Dirichlet priors of a document's topics and of a topic's words.
-    burn, sweeps : Gibbs sweeps per gradient that are thrown away, and that are averaged.
-    documents : which rows are used; None for all.
+    Parameters
+    ----------
+    indptr, indices, counts : array of int
+        Word counts of the documents, as rows of a sparse matrix.
+    words : int
+        Size of the vocabulary.
+    topics : int
+        How many topics.
+    alpha, beta : float
+        Of the Dirichlet priors of a document's topics and of a topic's words.
+    burn, sweeps : int
+        Gibbs sweeps per gradient that are thrown away, and that are averaged.
+    documents : array of int, optional
+        Which rows are used; None for all.
+
+    Examples
+    --------
+    >>> model = sg.models.LDA(indptr=[0, 2, 3], indices=[0, 1, 2], counts=[1, 2, 1], words=3, topics=2)
+    >>> model
+    LDA(2 documents, 3 words, topics=2, alpha=0.1, beta=0.1)
     """
 
     indptr: NDArray[np.int64]

@@ -30,15 +30,29 @@ class _Fields(NamedTuple):
 
 
 class LinearRegression(_Fields, LinearPredictor):
-    """y ~ N(x·θ, noise²).
+    """Linear regression: y ~ N(x·θ, noise²).
 
-    X: (rows, columns), raw.
-    y: one number per row.
-    noise: the standard deviation of y about x·θ.
-    prior: of every coefficient, the intercept's too.
-    intercept: put a column of ones first; θ[0] is then the intercept.
-    standardise: centre every column and scale it to standard deviation 1; `predict` does the same to new rows.
-    names: of the columns, for summaries and pictures; None takes those of a data frame, if X is one.
+    Parameters
+    ----------
+    X : array (rows, columns), raw
+    y : array (rows,)
+    noise : float
+        The standard deviation of y about x·θ.
+    prior : NamedTuple
+        Of every coefficient, the intercept's too.
+    intercept : bool
+        Put a column of ones first; θ[0] is then the intercept.
+    standardise : bool
+        Centre every column and scale it to standard deviation 1; `predict` does the same to new rows.
+    names : list of str, optional
+        Of the columns, for summaries and pictures; None takes those of a data frame, if X is one.
+
+    Examples
+    --------
+    >>> model = sg.models.LinearRegression([[1.0], [1.0]], [1.0, 3.0], prior=sg.priors.Gaussian(1.0))
+    >>> mean, cov = model.posterior()
+    >>> mean.round(3), cov.round(3)
+    (array([1.333]), array([[0.333]]))
     """
 
     __repr__ = LinearPredictor._repr
@@ -60,7 +74,7 @@ class LinearRegression(_Fields, LinearPredictor):
         return self
 
     def posterior(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The exact posterior mean and covariance, for a Gaussian prior:
+        """Returns the exact posterior mean and covariance, for a Gaussian prior.
 
         Σ⁻¹ = XᵀX/noise² + I/scale²,    μ = Σ (Xᵀy/noise² + mean/scale²)
         """

@@ -25,14 +25,27 @@ class _Fields(NamedTuple):
 
 
 class LogisticRegression(_Fields, LinearPredictor):
-    """−log p(y | x, θ) = log(1 + e^z) − y z with z = x·θ.
+    """Logistic regression: −log p(y | x, θ) = log(1 + e^z) − y z with z = x·θ.
 
-    X: (rows, columns), raw.
-    y: labels 0 or 1.
-    prior: of every coefficient, the intercept's too.
-    intercept: put a column of ones first; θ[0] is then the intercept.
-    standardise: centre every column and scale it to standard deviation 1; `predict` does the same to new rows.
-    names: of the columns, for summaries and pictures; None takes those of a data frame, if X is one.
+    Parameters
+    ----------
+    X : array (rows, columns), raw
+    y : array (rows,)
+        Labels 0 or 1.
+    prior : NamedTuple
+        Of every coefficient, the intercept's too.
+    intercept : bool
+        Put a column of ones first; θ[0] is then the intercept.
+    standardise : bool
+        Centre every column and scale it to standard deviation 1; `predict` does the same to new rows.
+    names : list of str, optional
+        Of the columns, for summaries and pictures; None takes those of a data frame, if X is one.
+
+    Examples
+    --------
+    >>> model = sg.models.LogisticRegression([[-1.0], [0.0], [1.0]], [0, 0, 1])
+    >>> model.dim, model.n_rows, model.predict([0.0], [[2.0]])
+    (1, 3, array([0.5]))
     """
 
     __repr__ = LinearPredictor._repr

@@ -31,14 +31,27 @@ WINDOW = 64  # steps that are predicted at a time, the state being carried on
 class LSTM(PythonPotential):
     """A recurrent network with LSTM layers, for music (0/1 keys) or language (words).
 
-    x : (frames, keys) of 0 and 1, or a text as a vector of word numbers from 0 on.
-    offsets : sequence i is x[offsets[i]:offsets[i + 1]]; None for one sequence. The first word of a text is seen, not predicted.
-    hidden : units per layer.
-    layers : how many layers.
-    length : sequences are cut into rows of at most so many steps, each of which starts from the state zero; None: whole ones.
-    words, embedding : of language, the size of the vocabulary (None: the largest number plus one) and of a word's embedding.
-    prior : of every parameter.
-    threads : how many threads share the work of a gradient, beside those that BLAS has of its own.
+    Parameters
+    ----------
+    x : array (frames, keys) of 0 and 1, or a text as a vector of word numbers from 0 on
+    offsets : array of int, optional
+        Sequence i is x[offsets[i]:offsets[i + 1]]; None for one sequence. The first word of a text is seen, not
+        predicted.
+    hidden, layers : int, units per layer, and layers
+    length : int, optional
+        Sequences are cut into rows of at most so many steps, each of which starts from the state zero; None: whole
+        ones.
+    words, embedding : int
+        Of language, the size of the vocabulary (None: the largest number plus one) and of a word's embedding.
+    prior : NamedTuple, of every parameter
+    threads : int
+        How many threads share the work of a gradient, beside those that BLAS has of its own.
+
+    Examples
+    --------
+    >>> model = sg.models.LSTM(np.eye(3, dtype=int), hidden=2)
+    >>> model.predict(np.zeros(model.dim))
+    array([0.125, 0.125, 0.125])
     """
 
     x: NDArray[Any]

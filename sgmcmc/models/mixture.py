@@ -33,11 +33,20 @@ class _Fields(NamedTuple):
 
 
 class GaussianMixture(_Fields, Model):
-    """U(θ) = −log Σ_k weights_k N(θ; means_k, scales_k² I).
+    """Mixture of round Gaussians: U(θ) = −log Σ_k weights_k N(θ; means_k, scales_k² I).
 
-    means: (components, dim).
-    scales: one standard deviation per component, or one for all.
-    weights: one per component, above 0; divided by their sum. None for equal weights.
+    Parameters
+    ----------
+    means : array (components, dim)
+    scales : array (components,) or float
+        One standard deviation per component, or one for all.
+    weights : array (components,), optional
+        Above 0; divided by their sum. None for equal weights.
+
+    Examples
+    --------
+    >>> sg.models.GaussianMixture(means=[[-2.0], [2.0]]).cov
+    array([[5.]])
     """
 
     __slots__ = ()

@@ -39,18 +39,32 @@ class _Fields(NamedTuple):
 
 
 class SoftmaxRegression(_Fields, Named, Model):
-    """−log p(y | x, θ) = log Σ_l exp(z_l) − z_y with z = x·W.
+    """Softmax regression: −log p(y | x, θ) = log Σ_l exp(z_l) − z_y with z = x·W.
 
     θ is W of shape (features, classes), flattened row by row: ``W = theta.reshape(-1, model.classes)``. Every class has
     its own column; adding the same vector to all of them changes nothing but the prior.
 
-    X: (rows, columns), raw.
-    y: labels 0, 1, …, classes − 1.
-    prior: of every entry of W, the intercepts' too.
-    classes: how many classes there are; None for the largest label plus one.
-    intercept: put a column of ones first; W[0] is then the intercepts.
-    standardise: centre every column and scale it to standard deviation 1; `predict` does the same to new rows.
-    names: of the columns, for summaries and pictures; None takes those of a data frame, if X is one.
+    Parameters
+    ----------
+    X : array (rows, columns), raw
+    y : array (rows,)
+        Labels 0, 1, …, classes − 1.
+    prior : NamedTuple
+        Of every entry of W, the intercepts' too.
+    classes : int, optional
+        How many classes there are; None for the largest label plus one.
+    intercept : bool
+        Put a column of ones first; W[0] is then the intercepts.
+    standardise : bool
+        Centre every column and scale it to standard deviation 1; `predict` does the same to new rows.
+    names : list of str, optional
+        Of the columns, for summaries and pictures; None takes those of a data frame, if X is one.
+
+    Examples
+    --------
+    >>> model = sg.models.SoftmaxRegression([[-1.0], [0.0], [1.0]], [0, 1, 2])
+    >>> model.parameters, model.predict(np.zeros(3), [[2.0]]).round(3)
+    ({'W': (1, 3)}, array([[0.333, 0.333, 0.333]]))
     """
 
     __repr__ = Model._repr

@@ -27,9 +27,18 @@ Parameters = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True)
 class Layout:
-    """A declaration that was checked, and what follows from it.
+    """A declaration of parameters that was checked, and what follows from it.
 
-    axes: for each block its axes, each a length or the names on it.
+    Parameters
+    ----------
+    axes : dict
+        For each block its axes, each a length or the names on it.
+
+    Examples
+    --------
+    >>> layout = sg.parameters.Layout.read({"w": (2, 2), "b": ()})
+    >>> layout.dim, list(layout.names), layout.unpack(np.arange(5.0))["b"]
+    (5, ['w[0,0]', 'w[0,1]', 'w[1,0]', 'w[1,1]', 'b'], array(4.))
     """
 
     axes: dict[str, tuple[Axis, ...]]
@@ -146,7 +155,24 @@ def _axis(name: str, axis: Any, least: int) -> Axis:
 
 
 def layout_of_model(model: Any, dim: int) -> Layout:
-    """What a model says of its parameters, in an attribute `parameters` that is no field of it; else one vector theta."""
+    """Returns what a model says of its parameters, in an attribute `parameters` that is no field of it.
+
+    Parameters
+    ----------
+    model : any model
+    dim : int
+        The length of θ.
+
+    Returns
+    -------
+    Layout
+        One vector theta if the model says nothing.
+
+    Examples
+    --------
+    >>> sg.parameters.layout_of_model(sg.models.FiveWell(), 1).shapes
+    {'theta': (1,)}
+    """
     fields = getattr(model, "_fields", ())
     declared = None if "parameters" in fields else getattr(model, "parameters", None)
     declared = None if callable(declared) else declared  # a method of that name means something else

@@ -27,16 +27,33 @@ def check_gradient(
 ) -> float:
     """Compare the gradient with finite differences of the energy; ValueError where they disagree.
 
-    model: any model.
-    theta: where to look; None for a random point.
-    energy: for a Potential ``(theta, data, rows)`` or ``(theta)``, the sum of −log p(y_i | θ) without the prior; for
-        any other model ``(theta)``, the whole of U. None for the model's own.
-    rows: look at the estimate from these rows; None for all.
-    tolerance: the largest relative error to accept. A coordinate's error is relative to its gradient, or to a
-        thousandth of the largest gradient of all if that is more.
-    seed: of the random point.
+    It takes 20 evaluations of the energy per coordinate.
 
-    Returns the largest relative error. Takes 20 evaluations of the energy per coordinate.
+    Parameters
+    ----------
+    model : any model
+    theta : array, optional
+        Where to look; None for a random point.
+    energy : callable, optional
+        For a Potential ``(theta, data, rows)`` or ``(theta)``, the sum of −log p(y_i | θ) without the prior; for any
+        other model ``(theta)``, the whole of U. None for the model's own.
+    rows : array of int, optional
+        Look at the estimate from these rows; None for all.
+    tolerance : float
+        The largest relative error to accept. A coordinate's error is relative to its gradient, or to a thousandth of
+        the largest gradient of all if that is more.
+    seed : int
+        Of the random point.
+
+    Returns
+    -------
+    float
+        The largest relative error.
+
+    Examples
+    --------
+    >>> sg.check_gradient(sg.models.FiveWell()) < 1e-5
+    True
     """
     tolerance = number("tolerance", tolerance, 0.0, open_low=True)
     integer("seed", seed, 0)

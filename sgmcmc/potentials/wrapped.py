@@ -40,23 +40,36 @@ class Potential(Model):
     """A model made of a function of yours.
 
     With data, `gradient` has the parameters ``(theta, data, rows)`` and returns Σ_{i in rows} ∇(−log p(y_i | θ)), or
-    ``(theta, data, rows, out)`` and writes it into `out`, which comes filled with zeros. Without data it is ``(theta)`` or
-    ``(theta, out)`` and gives ∇U. The library multiplies by N/n and adds the prior.
+    ``(theta, data, rows, out)`` and writes it into `out`, which comes filled with zeros. Without data it is ``(theta)``
+    or ``(theta, out)`` and gives ∇U. The library multiplies by N/n and adds the prior.
 
     A function made with ``numba.njit`` is compiled into the sampler. A plain Python function works too, at the speed of
     Python, and may use any library inside.
 
-    gradient: the function.
-    dim: the length of θ.
-    parameters: in place of `dim`, names and shapes of what θ is made of, ``{"w": (10, 3), "b": (3,)}``, in this order, each
-        row by row; ``trace["w"]`` then has the shape (chain, draw, 10, 3), and ``model.unpack(theta)`` gives the pieces.
-    data: an array, or a tuple of arrays and numbers; handed to the function as it is, floats in the dtype of the run.
-    prior: one of sgmcmc.priors, or your own; None for no prior.
-    energy: ``(theta, data, rows)`` or ``(theta)``, returns Σ −log p(y_i | θ); for ``energy`` and ``check_gradient`` only.
-    n_rows: how many rows the data have; None for the length of the arrays, which must then be the same.
-    additive: True has the function tried with two rows and with each of them, and refuses one whose sums do not add up (a mean
-        in place of the sum, a function that ignores `rows`). False leaves that out, for a gradient that is random or, on
-        purpose, no sum over rows; ``(N/n)`` times what it returns is then taken for an estimate of the whole.
+    Parameters
+    ----------
+    gradient : callable
+    dim : int, the length of θ
+    data : array, or tuple of arrays and numbers
+        Handed to the function as it is, floats in the dtype of the run.
+    prior : one of sgmcmc.priors, or your own; None for no prior
+    energy : callable, optional
+        ``(theta, data, rows)`` or ``(theta)``, returns Σ −log p(y_i | θ); for ``energy`` and ``check_gradient`` only.
+    n_rows : int, optional
+        How many rows the data have; None for the length of the arrays, which must then be the same.
+    parameters : dict, in place of `dim`
+        Names and shapes of what θ is made of, ``{"w": (10, 3), "b": (3,)}``, in this order, each row by row;
+        ``trace["w"]`` then has the shape (chain, draw, 10, 3), and ``model.unpack(theta)`` gives the pieces.
+    additive : bool
+        True has the function tried with two rows and with each of them, and refuses one whose sums do not add up (a
+        mean in place of the sum, a function that ignores `rows`). False leaves that out, for a gradient that is random
+        or, on purpose, no sum over rows; ``(N/n)`` times what it returns is then taken for an estimate of the whole.
+
+    Examples
+    --------
+    >>> model = sg.Potential(lambda theta: theta, dim=2)
+    >>> model.gradient([1.0, 2.0])
+    array([1., 2.])
     """
 
     __slots__ = ()

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sgmcmc import checks
 from sgmcmc.bias.gradients import gradient_at, some_rows
 from sgmcmc.bias.stability import largest_curvature
+from sgmcmc.compiler.field_docs import documented
 from sgmcmc.potentials import dim_of
 from sgmcmc.samplers import Sampler
 from sgmcmc.samplers.presets import SGHMC
@@ -36,9 +37,24 @@ _LARGEST, _COST = 256, 32  # coordinates of a matrix; the row of a matrix costs 
 _TURNS, _PER_AXIS = 6, 10  # rounds of a matrix; draws of each for every coordinate
 
 
+@documented
 class Pilot(NamedTuple):
-    """`theta` (chain, dim) are places to start from, `scale` the units, (dim,) or (dim, dim), `steepest` the largest curvature
-    in them."""
+    """Where the posterior is, how wide in each coordinate, and how steep at most; made by `find_scale`.
+
+    Parameters
+    ----------
+    theta : array (chain, dim)
+        Places to start from.
+    scale : array (dim,) or (dim, dim)
+        The units.
+    steepest : float
+        The largest curvature in these units.
+
+    Examples
+    --------
+    >>> sg.tuning.find_scale(sg.models.Gaussian(np.zeros(2), [1.0, 100.0]), chains=2).theta.shape
+    (2, 2)
+    """
 
     theta: Array
     scale: Array
@@ -59,10 +75,8 @@ def find_scale(
 ) -> Pilot:
     """Go downhill from `init`, then run short chains and measure E[(∂U)²] along them, in four rounds.
 
-    run : `sgmcmc.sample`; this module stands below it.
-    scale : units that are known already; only places and steepness are looked for then.
-    matrix : whether the scale may be one, where coordinates depend on each other (up to 256 of them): six more rounds.
-    Takes some thousand gradients, of at most 5000 rows each.
+    Takes some thousand gradients, of at most 5000 rows each. `run` is `sgmcmc.sample`; this module stands below it. The
+    other parameters are those of `sgmcmc.tuning.find_scale`.
     """
     from tqdm.auto import tqdm
 

@@ -63,39 +63,76 @@ def sample(
 ) -> Trace:
     """Draw from the posterior of a model.
 
+    Ctrl-C ends the run early and returns the draws so far, of equal number for all chains; a second one ends it at
+    once.
+
     Parameters
     ----------
-    model : one of `sgmcmc.models`, a `Potential` around your own gradient, or a NamedTuple of your own.
-    sampler : `SGLD(...)`, `SGHMC(...)`, `SGNHT(...)`, `SGMGT(...)`, `SGMGTD(...)` or a `Sampler(...)`.
-    draws : how many draws to keep from each chain.
-    warmup : how many steps each chain takes before that.
-    chains : how many chains; chain number 7 of ten is the same, bit for bit, as chain number 7 of a hundred.
-    batch_size : rows per gradient; None is all of them.
-    minibatch : "replacement" (independent rows), "no-replacement" (different rows), "shuffle" (epochs in random order),
+    model : NamedTuple or Potential
+        One of `sgmcmc.models`, a `Potential` around your own gradient, or a NamedTuple of your own.
+    sampler : Sampler
+        `SGLD(...)`, `SGHMC(...)`, `SGNHT(...)`, `SGMGT(...)`, `SGMGTD(...)` or a `Sampler(...)`.
+    draws : int
+        How many draws to keep from each chain.
+    warmup : int
+        How many steps each chain takes before that.
+    chains : int
+        How many chains; chain number 7 of ten is the same, bit for bit, as chain number 7 of a hundred.
+    batch_size : int or None
+        Rows per gradient; None is all of them.
+    minibatch : str or Blocks
+        "replacement" (independent rows), "no-replacement" (different rows), "shuffle" (epochs in random order),
         "blocks" (for data larger than memory), or ``sg.minibatch.Blocks(block, window)``.
-    seed : 0 … 2⁶⁴ − 1; None takes one from the operating system, and the trace says which (``trace.info["seed"]``).
-    init : where chains start: (dim,), or (chains, dim), or {"theta": …, "p": …, "xi": …}, or a `Trace` to go on from. None
+    seed : int or None
+        0 … 2⁶⁴ − 1; None takes one from the operating system, and the trace says which (``trace.info["seed"]``).
+    init : array, dict or Trace, optional
+        Where chains start: (dim,), or (chains, dim), or {"theta": …, "p": …, "xi": …}, or a `Trace` to go on from. None
         is a small cloud around 0; with ``scale="auto"``, where the pilot has found the posterior.
-    thin : keep every so many steps.
-    dtype : np.float64 or np.float32, for everything in the run.
-    device : "cpu", "cuda", or "auto": a GPU if one is usable, else the CPU; ``trace.info["device"]`` says which.
-    threads : None is as many as there are cores. Fewer chains than that use several each, if their steps are long: many
-        rows, or many coordinates. (Chains with a plain Python gradient take turns on one; their update uses them all.)
-    progress : a bar, or none, or a function that is told how many steps were done since it was last told; if it raises
+    thin : int
+        Keep every so many steps.
+    dtype : np.float64 or np.float32
+        For everything in the run.
+    device : "cpu", "cuda" or "auto"
+        "auto" is a GPU if one is usable, else the CPU; ``trace.info["device"]`` says which.
+    threads : int or None
+        None is as many as there are cores. Fewer chains than that use several each, if their steps are long: many rows,
+        or many coordinates. (Chains with a plain Python gradient take turns on one; their update uses them all.)
+    progress : bool or callable
+        A bar, or none, or a function that is told how many steps were done since it was last told; if it raises
         KeyboardInterrupt, the run ends as by Ctrl-C.
-    on_divergence : "raise" a DivergenceError, or "drop" the chain and go on with the others.
-    gradient_noise : B; adds N(0, 2B) to every coordinate of the gradient, for studies of gradient noise.
-    clip_gradient : bound on each coordinate of the gradient; it biases the draws, so None, off, is the default.
-    keep : a function of θ whose value is recorded in place of θ, or "moments" for mean and variance only (``trace.moments``).
-    out : an ``.npy`` file for the draws, written as they come; ``trace.draws`` is then read from it, and no memory is taken.
-    checkpoint : a file (``.npz``) from which the run can go on after any end, the machine's included.
-    checkpoint_every : seconds between two checkpoints.
-    resume : go on from the checkpoint, if there is one; the draws are those of a run that never ended.
-    executor : a `concurrent.futures.Executor` whose workers run the chains; the draws are the same.
-    warn : say so, in a `RunWarning`, if the run is hot, cold (also in one coordinate), unstable, not mixed, or running away
-        (``trace.bias_report()`` says more).
+    on_divergence : "raise" or "drop"
+        "raise" a DivergenceError, or "drop" the chain and go on with the others.
+    gradient_noise : float
+        B; adds N(0, 2B) to every coordinate of the gradient, for studies of gradient noise.
+    clip_gradient : float or None
+        Bound on each coordinate of the gradient; it biases the draws, so None, off, is the default.
+    keep : callable or "moments", optional
+        A function of θ whose value is recorded in place of θ, or "moments" for mean and variance only
+        (``trace.moments``).
+    out : path, optional
+        An ``.npy`` file for the draws, written as they come; ``trace.draws`` is then read from it, and no memory is
+        taken.
+    checkpoint : path, optional
+        A file (``.npz``) from which the run can go on after any end, the machine's included.
+    checkpoint_every : float
+        Seconds between two checkpoints.
+    resume : bool
+        Go on from the checkpoint, if there is one; the draws are those of a run that never ended.
+    executor : concurrent.futures.Executor, optional
+        Its workers run the chains; the draws are the same.
+    warn : bool
+        Say so, in a `RunWarning`, if the run is hot, cold (also in one coordinate), unstable, not mixed, or running
+        away (``trace.bias_report()`` says more).
 
-    Ctrl-C ends the run early and returns the draws so far, of equal number for all chains; a second one ends it at once.
+    Returns
+    -------
+    Trace
+
+    Examples
+    --------
+    >>> trace = sg.sample(sg.models.FiveWell(), sg.SGNHT(0.1), draws=500, chains=2, seed=1, progress=False, warn=False)
+    >>> trace.draws.shape
+    (2, 500, 1)
     """
     given: dict[str, Any] = {
         "draws": draws,

@@ -21,13 +21,28 @@ def SGLD(step_size: StepSize, temperature: float = 1.0, *, integrator: Any = Non
     """Stochastic gradient Langevin dynamics: a noisy gradient step, no momentum.
 
     SDE: dθ = −∇U dt + √(2T) dW. Invariant law: exp(−U/T).
-    Order 2 for θ with the default integrator, which takes the gradient halfway through the noise and records that point
-    (Leimkuhler and Matthews 2013); ``integrator=Euler()`` is the textbook scheme, θ ← θ − h∇U + √(2hT) n, of order 1.
-    Note that h is the whole step: some papers write ε/2 for it. Gradient noise of variance V heats by a factor 1 + hV/(2T).
+    Order 2 for θ with the default integrator, which takes the gradient halfway through the noise and records that
+    point (Leimkuhler and Matthews 2013); ``integrator=Euler()`` is the textbook scheme, θ ← θ − h∇U + √(2hT) n, of
+    order 1. h is the whole step: some papers write ε/2. Gradient noise of variance V heats by a factor 1 + hV/(2T).
 
-    Equal to ``Sampler(step_size, kinetics=None, sigma_theta=1.0, sigma_p=0.0, ...)``.
+    Parameters
+    ----------
+    step_size : float, schedule or function of the step
+    temperature : float, above 0
+    integrator, scale : as for Sampler
 
-    Reference: Welling and Teh, ICML 2011, equation 4.
+    Returns
+    -------
+    Sampler
+
+    References
+    ----------
+    Welling and Teh, ICML 2011, equation 4.
+
+    Examples
+    --------
+    >>> sg.SGLD(0.1) == sg.Sampler(0.1, kinetics=None, sigma_theta=1.0, sigma_p=0.0)
+    True
     """
     return Sampler(
         step_size,
@@ -52,12 +67,29 @@ def SGHMC(
     """Stochastic gradient Hamiltonian Monte Carlo: momentum with a constant friction.
 
     SDE: dθ = p dt, dp = −∇U dt − A p dt + √(2(AT − B̂)) dW, A the friction. Invariant law: exp(−(U + p²/2)/T).
-    Order 2; with the default BAOAB the law of θ is exact for Gaussian targets. Gradient noise of variance V is an extra
-    diffusion hV/2, which heats by a factor 1 + hV/(2AT) unless `noise_estimate` B̂ = hV/2 takes it off the injected noise.
+    Order 2; with the default BAOAB the law of θ is exact for Gaussian targets. Gradient noise of variance V is extra
+    diffusion hV/2: it heats by a factor 1 + hV/(2AT) unless `noise_estimate` B̂ = hV/2 takes it off the injected noise.
 
-    Equal to ``Sampler(step_size, sigma_p=friction, noise_estimate=noise_estimate, ...)``.
+    Parameters
+    ----------
+    step_size : float, schedule or function of the step
+    friction : float, above 0
+    noise_estimate : float, from 0 to friction·temperature
+    temperature : float, above 0
+    integrator, scale : as for Sampler
 
-    Reference: Chen, Fox and Guestrin, ICML 2014, equation 13.
+    Returns
+    -------
+    Sampler
+
+    References
+    ----------
+    Chen, Fox and Guestrin, ICML 2014, equation 13.
+
+    Examples
+    --------
+    >>> sg.SGHMC(0.1, friction=2.0, noise_estimate=0.5) == sg.Sampler(0.1, sigma_p=2.0, noise_estimate=0.5)
+    True
     """
     checks.number("friction", friction, 0.0, 1e300, open_low=True)
     return Sampler(
@@ -84,12 +116,30 @@ def SGNHT(
     """Stochastic gradient Nosé–Hoover thermostat: the friction finds out how much gradient noise there is.
 
     SDE: dθ = p dt, dp = −∇U dt − ξp dt + √(2AT) dW, dξ = γ(p² − T) dt, A the diffusion, γ = 1/T if not given.
-    Invariant law: exp(−(U + p²/2 + (ξ − A)²/(2γ))/T). White gradient noise of any constant size is absorbed: ξ settles at
-    A + hV/(2T). Order 2 (BADODAB). `per="chain"` shares one ξ, driven by the mean of p² − T, as in the reference.
+    Invariant law: exp(−(U + p²/2 + (ξ − A)²/(2γ))/T). White gradient noise of any constant size is absorbed: ξ settles
+    at A + hV/(2T). Order 2 (BADODAB). `per="chain"` shares one ξ, driven by the mean of p² − T, as in the reference.
 
-    Equal to ``Sampler(step_size, thermostat=NoseHoover(gamma, per=per), sigma_p=diffusion, ...)``.
+    Parameters
+    ----------
+    step_size : float, schedule or function of the step
+    diffusion : float, above 0
+    gamma : float or None, 1/T by default; 0 is a constant friction
+    temperature : float, above 0
+    per : "coordinate" or "chain"
+    integrator, scale : as for Sampler
 
-    Reference: Ding et al., NeurIPS 2014; one ξ per coordinate: Zhang et al., ICML 2017, with a = 1/2.
+    Returns
+    -------
+    Sampler
+
+    References
+    ----------
+    Ding et al., NeurIPS 2014; one ξ per coordinate: Zhang et al., ICML 2017, with a = 1/2.
+
+    Examples
+    --------
+    >>> sg.SGNHT(0.1, diffusion=2.0) == sg.Sampler(0.1, thermostat=sg.thermostats.NoseHoover(1.0), sigma_p=2.0)
+    True
     """
     return Sampler(
         step_size,
@@ -121,15 +171,34 @@ def SGMGT(
 ) -> Sampler:
     """Stochastic gradient monomial gamma thermostat: a heavy-tailed momentum that crosses barriers more easily.
 
-    SDE: dθ = K'(p) dt, dp = −∇U dt − ξK'(p) dt + √(2AT) dW, dξ = γ(K'(p)² − T K''(p)) dt, A the diffusion, K the softened
-    monomial |p|^{1/a}/m, γ = 1/T if not given. Invariant law: exp(−(U + K + (ξ − μ)²/(2γ))/T), with fresh draws of p and ξ
-    every so many steps.
-    Order 2 (symmetric splitting). Gradient noise is absorbed as in SGNHT; because ξ is resampled its centre μ adapts.
+    SDE: dθ = K'(p) dt, dp = −∇U dt − ξK'(p) dt + √(2AT) dW, dξ = γ(K'(p)² − T K''(p)) dt, with the softened monomial
+    K = |p|^{1/a}/m, A the diffusion, γ = 1/T if not given; p and ξ are drawn afresh every so many steps. Invariant law:
+    exp(−(U + K + (ξ − μ)²/(2γ))/T). Order 2 (symmetric splitting). Gradient noise is absorbed as in SGNHT; μ adapts.
 
-    Equal to ``Sampler(step_size, kinetics=MonomialGamma(a, softening), thermostat=NoseHoover(gamma), sigma_p=diffusion,
-    resample_momentum=100, resample_thermostat=100)``.
+    Parameters
+    ----------
+    step_size : float, schedule or function of the step
+    a, softening : as for kinetics.MonomialGamma
+    diffusion : float, above 0
+    gamma : float or None, 1/T by default; 0 is a constant friction
+    resample_momentum, resample_thermostat : int or None, steps between fresh draws of p and of ξ
+    temperature : float, above 0
+    order, mass : as for kinetics.MonomialGamma
+    per, center : as for thermostats.NoseHoover
+    integrator, scale : as for Sampler
 
-    Reference: Zhang, Chen, Gan, Henao and Carin, ICML 2017.
+    Returns
+    -------
+    Sampler
+
+    References
+    ----------
+    Zhang, Chen, Gan, Henao and Carin, ICML 2017.
+
+    Examples
+    --------
+    >>> sg.SGMGT(0.1, a=2) == sg.SGMGTD(0.1, a=2, sigma_theta=0.0, sigma_xi=0.0)
+    True
     """
     checks.number("diffusion", diffusion, 0.0, 1e300, open_low=True)
     thermostat = _thermostat(gamma, per, center, temperature)
@@ -169,14 +238,35 @@ def SGMGTD(
 
     SDE: dθ = −σ_θ∇U dt + K'(p) dt + √(2σ_θT) dW₁, dp = −∇U dt − ξK'(p) dt + √(2σ_pT) dW₂,
     dξ = γ(K'(p)² − T K''(p)) dt − (σ_ξ/γ)(ξ − μ) dt + √(2σ_ξT) dW₃. Invariant law: exp(−(U + K + (ξ − μ)²/(2γ))/T).
-    Order 2 for θ with one gradient (symmetric splitting, gradient halfway through the θ-noise). Gradient noise that enters
-    p is absorbed by ξ, whose centre μ adapts. Of variance V, it also adds hσ_θ²V/2 to the diffusion of θ and correlates it with
-    that of p; with the adaptive centre this is compensated to leading order (`thermostats.crosstalk`), with a fixed one not.
+    Order 2 for θ with one gradient (symmetric splitting, gradient halfway through the θ-noise). Gradient noise in p is
+    absorbed by ξ, whose centre μ adapts. Of variance V, it also adds hσ_θ²V/2 to the diffusion of θ, correlated with
+    that of p; the adaptive centre compensates this to leading order (`thermostats.crosstalk`), a fixed one does not.
 
-    Equal to ``Sampler(step_size, kinetics=MonomialGamma(a, softening), thermostat=NoseHoover(gamma), sigma_theta=0.1,
-    sigma_p=1.0, sigma_xi=0.1, resample_momentum=100, resample_thermostat=100)``. gamma=0 is a constant friction, None is 1/T.
+    Parameters
+    ----------
+    step_size : float, schedule or function of the step
+    a, softening : as for kinetics.MonomialGamma
+    sigma_theta, sigma_p, sigma_xi : float, diffusion of θ, p and ξ
+    gamma : float or None, 1/T by default; 0 is a constant friction
+    resample_momentum, resample_thermostat : int or None, steps between fresh draws of p and of ξ
+    temperature : float, above 0
+    order, mass : as for kinetics.MonomialGamma
+    per, center : as for thermostats.NoseHoover
+    integrator, scale : as for Sampler
 
-    Reference: Zhang, Chen, Gan, Henao and Carin, ICML 2017 (the D is for diffusion).
+    Returns
+    -------
+    Sampler
+
+    References
+    ----------
+    Zhang, Chen, Gan, Henao and Carin, ICML 2017 (the D is for diffusion).
+
+    Examples
+    --------
+    >>> sg.SGMGTD(0.1, a=2)
+    Sampler(step_size=0.1, kinetics=MonomialGamma(a=2.0, softening=3.0, order=3.0, mass=1.0),
+    thermostat=NoseHoover(gamma=1.0, ...), integrator=..., sigma_theta=0.1, sigma_xi=0.1, resample_momentum=100, ...)
     """
     thermostat = _thermostat(gamma, per, center, temperature)
     fixed = not has_variables(thermostat)

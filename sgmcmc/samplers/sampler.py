@@ -81,17 +81,32 @@ class Sampler:
 
     Parameters
     ----------
-    step_size : a number, a schedule of `sgmcmc.schedules`, or a function of the step number.
-    kinetics : a value of `sgmcmc.kinetics`, a type of your own, or None for overdamped dynamics (no momentum).
-    thermostat : `sgmcmc.thermostats.NoseHoover(...)`, or None for the constant friction sigma_p.
-    integrator : a value of `sgmcmc.integrators`; None is BAOAB for Gaussian kinetics, SymmetricSplitting otherwise.
-    sigma_theta, sigma_p, sigma_xi : diffusion of θ, p and ξ; each brings its own drift, so that the law stays right.
-    temperature : T; the target is exp(−U/T).
-    scale : a number, or an array with one entry per coordinate: the chain runs in θ/scale (diagonal preconditioning); or a
-        square matrix S: it runs in S⁻¹θ, for posteriors whose coordinates depend on each other (2 d² products a step). "auto":
-        `sample` measures it before the run, so that the posterior has a spread of about 1 and 0.1 is a usual step size.
-    noise_estimate : B̂, the diffusion that gradient noise brings by itself (h/2 times its variance); so much less is injected.
-    resample_momentum, resample_thermostat : draw p, ξ afresh from their invariant laws every so many steps; None is never.
+    step_size : float, schedule or callable
+        A number, a schedule of `sgmcmc.schedules`, or a function of the step number.
+    kinetics : NamedTuple, optional
+        A value of `sgmcmc.kinetics`, a type of your own, or None for overdamped dynamics (no momentum).
+    thermostat : NamedTuple, optional
+        `sgmcmc.thermostats.NoseHoover(...)`, or None for the constant friction sigma_p.
+    integrator : NamedTuple, optional
+        A value of `sgmcmc.integrators`; None is BAOAB for Gaussian kinetics, SymmetricSplitting otherwise.
+    sigma_theta, sigma_p, sigma_xi : float
+        Diffusion of θ, p and ξ; each brings its own drift, so that the law stays right.
+    temperature : float, above 0
+        T; the target is exp(−U/T).
+    scale : float, array or "auto"
+        A number, or an array with one entry per coordinate: the chain runs in θ/scale (diagonal preconditioning); or a
+        square matrix S: it runs in S⁻¹θ, for posteriors whose coordinates depend on each other (2 d² products a step).
+        "auto": `sample` measures it before the run, so that the posterior has a spread of about 1 and 0.1 is a usual
+        step.
+    noise_estimate : float
+        B̂, the diffusion that gradient noise brings by itself (h/2 times its variance); so much less is injected.
+    resample_momentum, resample_thermostat : int or None
+        Draw p, ξ afresh from their invariant laws every so many steps; None is never.
+
+    Examples
+    --------
+    >>> sg.Sampler(0.1, kinetics=sg.kinetics.Relativistic(), integrator=sg.integrators.Euler())
+    Sampler(step_size=0.1, kinetics=Relativistic(mass=1.0, speed=1.0), integrator=Euler())
     """
 
     step_size: StepSize
@@ -146,10 +161,6 @@ class Sampler:
             raise ValueError(
                 f"integrator={self.integrator!r} takes two normals for each momentum, and sigma_theta={self.sigma_theta:g} "
                 "would need a third; give sigma_theta=0, or a word with one of N, O such as 'BAOAB'"
-            )
-        if self._n_normals > 2:
-            raise ValueError(
-                f"integrator={self.integrator!r} takes more than two normals for each momentum; give a shorter word"
             )
 
     def _check_composition(self) -> None:
@@ -274,9 +285,13 @@ class Sampler:
     # ---- what the kernels see --------------------------------------------------------------------------------------
 
     def dynamics(self, dim: int, dtype: DTypeLike = np.float64, inferred: bool = False) -> Dynamics:
-        """The parts and numbers of this sampler in the precision of a run, for `dim` coordinates.
+        """Returns the parts and numbers of this sampler in the precision of a run, for `dim` coordinates.
 
-        inferred : whether the variance of the gradient noise is inferred from the balance of energies, or known.
+        Parameters
+        ----------
+        dim : int
+        dtype : np.float32 or np.float64
+        inferred : bool, whether the variance of the gradient noise is inferred from the balance of energies, or known
         """
         value = Dynamics(
             self._kinetics_with_law,
@@ -313,11 +328,26 @@ class Sampler:
         dtype: DTypeLike | None = None,
         gradient_variance: ArrayLike | None = None,
     ) -> ChainState:
-        """The start of one chain: `state.theta` is where the first gradient is wanted.
+        """Returns the start of one chain: `state.theta` is where the first gradient is wanted.
 
-        gradient_variance : the variance of the noise in the gradients to come, a number or one per coordinate; 0 for exact
-            gradients. None: it is inferred on the way from the balance of energies, and counts as far as it is known.
-            (It matters to samplers with an adaptive centre, such as SGMGT and SGMGT-D, and to no others.)
+        Parameters
+        ----------
+        theta : array (dim,), where the chain starts
+        seed, chain : int, the address of its random numbers
+        dtype : np.float32 or np.float64; None is that of theta
+        gradient_variance : float or array, optional
+            Variance of the noise in the gradients to come, a number or one per coordinate; 0 for exact gradients. None:
+            it is inferred on the way from the balance of energies, and counts as far as it is known. (It matters to
+            samplers with an adaptive centre, such as SGMGT and SGMGT-D, and to no others.)
+
+        Returns
+        -------
+        ChainState
+
+        Examples
+        --------
+        >>> sg.SGNHT(0.1).init(np.zeros(2), seed=1).theta
+        array([0., 0.])
         """
         on_device = device_step.is_device_array(theta)
         theta = checks.any_array("theta", self._device.download(self._device.adopt(theta)) if on_device else theta)
@@ -333,7 +363,7 @@ class Sampler:
         if state.p.size:
             draw_momenta(self.dynamics(start.size, start.dtype), state.p, own)
         if on_device:
-            device_step.check(self.dynamics(start.size, start.dtype))
+            device_step.check(self)
             state = device_step.upload_state(state, self._device)
         return ChainState(state, own, 0, 0.0, inferred)
 
@@ -408,10 +438,27 @@ class Sampler:
     def step(
         self, state: ChainState, gradient: ArrayLike, inplace: bool = False, moments: Moments | None = None
     ) -> ChainState:
-        """Advance by one step, given the gradient of U at `state.theta`; with `inplace` the arrays of `state` are reused.
+        """Returns the state one step later, given the gradient of U at `state.theta`.
 
-        `moments` takes the position that the step arrives at into a running mean and variance. A gradient with
-        ``__cuda_array_interface__`` stays where it is: the state then lives on the device too.
+        Parameters
+        ----------
+        state : ChainState, from `init` or `step`
+        gradient : array (dim,)
+            One with ``__cuda_array_interface__`` stays where it is: the state then lives on the device too.
+        inplace : bool, whether the arrays of `state` are reused
+        moments : Moments, optional
+            Takes the position that the step arrives at into a running mean and variance.
+
+        Returns
+        -------
+        ChainState
+
+        Examples
+        --------
+        >>> sampler = sg.SGNHT(0.1)
+        >>> state = sampler.init(np.zeros(2), seed=1)
+        >>> sampler.step(state, gradient=state.theta).step
+        1
         """
         if not isinstance(state, ChainState):
             raise TypeError(f"state={checks.show(state)} is no state of a chain; give what init or step returned")

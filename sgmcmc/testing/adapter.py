@@ -28,14 +28,28 @@ class BlackBox:
 
     Parameters
     ----------
-    init : (θ, seed) → state; θ has shape (dim,), or (chains, dim) if `vectorised`.
-    step : (state, gradient) → state, with the gradient of U at the position of the state, an array like θ.
-    position : state → θ; by default the state is θ.
-    temperature : T; the law of θ should be exp(−U/T).
-    vectorised : one state holds all chains. Else there is a state, and a seed, for every chain.
-    calls_gradient : `step` gets the function θ → ∇U(θ) in the place of the array, for samplers that need several per step.
-    draws_hidden : `init` draws what is hidden (momenta, frictions) from its own law, so that the first draws after an exact
-        start in θ are in the target, and are judged. None: only where nothing is hidden, the state being θ itself.
+    name : str
+    init : callable
+        (θ, seed) → state; θ has shape (dim,), or (chains, dim) if `vectorised`.
+    step : callable
+        (state, gradient) → state, with the gradient of U at the position of the state, an array like θ.
+    position : callable
+        state → θ; by default the state is θ.
+    temperature : float
+        T; the law of θ should be exp(−U/T).
+    vectorised : bool
+        One state holds all chains. Else there is a state, and a seed, for every chain.
+    calls_gradient : bool
+        `step` gets the function θ → ∇U(θ) in the place of the array, for samplers that need several per step.
+    draws_hidden : bool, optional
+        `init` draws what is hidden (momenta, frictions) from its own law, so that the first draws after an exact start
+        in θ are in the target, and are judged. None: only where nothing is hidden, the state being θ itself.
+
+    Examples
+    --------
+    >>> box = sg.testing.BlackBox("descent", lambda theta, seed: theta, lambda theta, gradient: theta - 0.1 * gradient)
+    >>> box.step(np.array([1.0]), np.array([1.0]))
+    array([0.9])
     """
 
     name: str
@@ -54,9 +68,25 @@ class BlackBox:
 
 
 def as_black_box(sampler: Sampler, name: str | None = None, vectorised: bool = True) -> BlackBox:
-    """A sampler of this package behind the same door: its real kernel for many chains, or its own `init` and `step`.
+    """Returns a sampler of this package as a black box: its real kernel for many chains, or its own `init` and `step`.
 
     Momenta start as in any run. A friction ξ starts in its law, not at its mean, so that the first draws can be judged.
+
+    Parameters
+    ----------
+    sampler : Sampler
+    name : str, optional
+    vectorised : bool
+        One state for many chains.
+
+    Returns
+    -------
+    BlackBox
+
+    Examples
+    --------
+    >>> sg.testing.as_black_box(sg.SGNHT(0.1), name="mine").name
+    'mine'
     """
     kernel = Kernel(sampler, name)
     if not vectorised:

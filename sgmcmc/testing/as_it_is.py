@@ -125,7 +125,24 @@ def _gradient_noise(sampler: Sampler) -> float:
 
 
 def check_as_it_is(sampler: Sampler, seed: int = 0, tolerance: float = TOLERANCE) -> Report:
-    """The variance of θ, of all coordinates and of each, on Gaussian targets of up to three widths."""
+    """Checks the variance of θ, of all coordinates and of each, on Gaussian targets of up to three widths.
+
+    Parameters
+    ----------
+    sampler : Sampler
+    seed : int
+    tolerance : float
+        The relative error to accept.
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> sg.testing.check_as_it_is(sg.SGHMC(0.5)).verdict
+    'right'
+    """
     factor = steps_enlarged(sampler)
     longer = sampler if factor == 1.0 else with_steps_times(sampler, factor)
     found = [f for s in scales_of(longer) for f in _at_scale(longer, s, seed, tolerance)]

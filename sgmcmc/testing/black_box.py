@@ -95,16 +95,37 @@ def check_black_box(
     family: int = FAMILY,
     longest: int | None = None,
 ) -> Report:
-    """Put a black box to the test; by default on Gaussians in 1, 20 and 200 dimensions and on a skew target in 20
-    (chains that step one by one: 50, 400; 200).
+    """Put a black box to the test; by default on Gaussians in 1, 20 and 200 dimensions and on a skew target in 20.
 
-    Moments, of all coordinates and of each; correlations between coordinates, increments and chains; whether a start away
-    from the target is forgotten; the first draws after an exact start, where `box.draws_hidden` allows it. Without a
-    `target` of yours they are as narrow as its steps are small (`natural_scale`).
+    Chains that step one by one: Gaussians in 50 and 400 dimensions, the skew target in 200. Moments, of all coordinates
+    and of each; correlations between coordinates, increments and chains; whether a start away from the target is
+    forgotten; the first draws after an exact start, where `box.draws_hidden` allows it. Without a `target` of yours
+    they are as narrow as its steps are small (`natural_scale`).
 
-    warmup, steps : of the first round. While a check would not have seen an error of 5 %, the run goes on, four times, up
-        to `longest` steps in all (20,000). `report.verdict` is "not resolved" if that is not enough.
-    family : so many checks share a false-alarm probability of 1e-4, over all rounds.
+    Parameters
+    ----------
+    box : BlackBox
+    target : Target, optional
+    dim, chains : int, optional
+    warmup, steps : int
+        Of the first round. While a check would not have seen an error of 5 %, the run goes on, four times, up to
+        `longest` steps in all (20,000). `report.verdict` is "not resolved" if that is not enough.
+    seed : int
+    tolerance : float
+        The relative error to accept.
+    family : int
+        So many checks share a false-alarm probability of 1e-4, over all rounds.
+    longest : int, optional
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> box, target = sg.testing.as_black_box(sg.SGLD(0.1)), sg.testing.targets.GAUSSIAN
+    >>> sg.testing.check_black_box(box, target, dim=1, chains=20, warmup=5, steps=10, longest=20).verdict
+    'not resolved'
     """
     problems = _problems(box, target, dim)
     rules = Rules(tolerance, family * ROUNDS, "")

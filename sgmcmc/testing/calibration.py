@@ -178,9 +178,30 @@ def check_calibration(
     name: str = "",
     family: int = 1,
 ) -> Report:
-    """Ranks, Geweke's test and, where the posterior is known, its moments; `family` calls share the false-alarm budget.
+    """Ranks, Geweke's test and, where the posterior is known, its moments.
 
-    `time` is how long a chain runs between draws: several times what it takes to forget.
+    Parameters
+    ----------
+    problem : Problem, of `sgmcmc.testing.problems`
+    sampler : Sampler
+    datasets : int
+    batch_size : int, optional
+    seed : int
+    time : float
+        How long a chain runs between draws: several times what it takes to forget.
+    name : str
+    family : int
+        So many calls share the false-alarm budget.
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> from sgmcmc.testing.problems import linear
+    >>> sg.testing.check_calibration(linear(), sg.SGLD(0.1), datasets=4, time=1.0)
+    Calibration: sampler on linear regression: 4 checks, passed
     """
     power = 1 if batch_size is not None or order(sampler.integrator) == 1 else 2
     subject = f"{name or 'sampler'} on {problem.name}" + (

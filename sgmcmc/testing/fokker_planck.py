@@ -221,7 +221,24 @@ def points_of(sampler: Sampler, target: Target, dim: int, n: int, seed: int, awa
 def check_stationarity(
     subject: Subject | Sampler, target: Target = MIXTURE, dim: int = 1, points: int = 64, seed: int = 0
 ) -> Report:
-    """The Fokker–Planck residual of a sampler at random points of its law; for a splitting also its limit h → 0."""
+    """Checks the Fokker–Planck residual of a sampler at random points of its law; for a splitting also its limit h → 0.
+
+    Parameters
+    ----------
+    subject : Sampler or Subject
+    target : Target
+    dim, points : int
+    seed : int
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> sg.testing.check_stationarity(sg.testing.Kernel(sg.SGNHT(0.1), name="SGNHT"), points=4)
+    Fokker–Planck, SGNHT: 3 checks, passed
+    """
     subject = plain(Kernel(subject) if isinstance(subject, Sampler) else subject)
     title = f"Fokker–Planck, {subject.name}"
     return Report(title, _stationarity(subject, target, dim, points, seed))

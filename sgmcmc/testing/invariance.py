@@ -202,9 +202,25 @@ def defect_slope(
 
 
 def measure_order(sampler: Sampler | Subject, potential: Target = QUARTIC, steps: Iterable[float] = STEPS) -> Slope:
-    """The order in h with which a sampler keeps its law, with a 95 % interval: 1 for Euler, 2 for a splitting.
+    """Returns the order in h with which a sampler keeps its law, with a 95 % interval: 1 for Euler, 2 for a splitting.
 
     It is the exponent of the one-step defect minus one, since 1/h steps make a unit of time.
+
+    Parameters
+    ----------
+    sampler : Sampler or Subject
+    potential : Target
+    steps : iterable of float
+
+    Returns
+    -------
+    Slope
+
+    Examples
+    --------
+    >>> euler = sg.testing.Reference(sg.SGLD(0.1, integrator=sg.integrators.Euler()))
+    >>> round(sg.testing.measure_order(euler).value)
+    1
     """
     subject = Kernel(sampler) if isinstance(sampler, Sampler) else sampler
     slope = defect_slope(subject, potential, steps)
@@ -237,7 +253,24 @@ def check_size(subject: Subject, target: Target, seed: int, bound: float) -> Fin
 def check_invariance(
     subject: Sampler | Subject, targets: Iterable[Target] = (GAUSSIAN, QUARTIC, SKEW), seed: int = 0
 ) -> Report:
-    """One-step invariance of a sampler: order of the defect in h, and its size at a small h."""
+    """Checks one-step invariance of a sampler: order of the defect in h, and its size at a small h.
+
+    Parameters
+    ----------
+    subject : Sampler or Subject
+    targets : iterable of Target
+    seed : int
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> langevin = sg.testing.Reference(sg.SGLD(0.1), name="SGLD")
+    >>> sg.testing.check_invariance(langevin, [sg.testing.targets.GAUSSIAN])
+    One-step invariance of SGLD: 2 checks, passed
+    """
     subject = Kernel(subject) if isinstance(subject, Sampler) else subject
     targets = list(targets)
     bound = z_bound(15 * len(targets))

@@ -19,10 +19,24 @@ PANELS, NODES = 4000, 8  # Gauss's rule on equal panels in y, x = scale·sinh(y)
 
 
 class Law:
-    """The law with density ∝ exp(−energy(x)/temperature) on the real line; `energy` takes and gives arrays.
+    """The law with density ∝ exp(−energy(x)/temperature) on the real line.
 
     Distribution function and quantiles are Hermite splines between y and the normal score t = Φ⁻¹(P(X ≤ x)), a smooth,
     nearly straight line in the tails too: right to about 1e-11 in probability.
+
+    Parameters
+    ----------
+    energy : callable
+        Takes and gives arrays.
+    temperature : float
+    scale : float
+        That of x.
+
+    Examples
+    --------
+    >>> law = sg.testing.Law(lambda x: x**2 / 2, temperature=4.0)
+    >>> round(law.variance, 6)
+    4.0
     """
 
     def __init__(self, energy: Callable[[Array], Array], temperature: float = 1.0, scale: float = 1.0) -> None:
@@ -116,7 +130,22 @@ def kinetic(kinetics: Any, p: ArrayLike) -> Array:
 
 
 def momentum_law(kinetics: Any, temperature: float = 1.0) -> Law:
-    """exp(−K(p)/T), from the kinetics' energy alone."""
+    """Returns exp(−K(p)/T), from the kinetics' energy alone.
+
+    Parameters
+    ----------
+    kinetics : NamedTuple
+    temperature : float
+
+    Returns
+    -------
+    Law
+
+    Examples
+    --------
+    >>> round(sg.testing.momentum_law(sg.kinetics.Gaussian(mass=2.0)).variance, 6)
+    2.0
+    """
     try:
         return _momentum_law(kinetics, float(temperature))
     except TypeError:  # a kinetics with arrays has no hash

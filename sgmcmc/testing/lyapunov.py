@@ -111,7 +111,23 @@ class LinearStep:
 
 
 def stationary_covariance(sampler: Sampler | Subject, precision: float = 1.0) -> Array:
-    """The covariance of (θ, p, pending noise) that a linear sampler has on U = precision·θ²/2, bias of h included."""
+    """Returns the covariance of (θ, p, pending noise) of a linear sampler on U = precision·θ²/2, bias of h included.
+
+    Parameters
+    ----------
+    sampler : Sampler or Subject
+    precision : float
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> sg.testing.stationary_covariance(sg.SGHMC(0.1)).round(6)
+    array([[1.  , 0.05],
+           [0.05, 1.  ]])
+    """
     return LinearStep(sampler, precision).stationary_covariance()
 
 
@@ -186,7 +202,25 @@ EXACT = 1e-10
 
 
 def check_lyapunov(sampler: Sampler | Subject, precision: float = 1.0) -> Report:
-    """A sampler with Gaussian kinetics and constant friction: a linear step, the order of its bias, and a run against it."""
+    """Checks a sampler with Gaussian kinetics and constant friction against its linear step.
+
+    The findings: whether the step is linear, the order of its bias, and a run against it.
+
+    Parameters
+    ----------
+    sampler : Sampler or Subject
+    precision : float
+        Of the Gaussian target.
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> sg.testing.check_lyapunov(sg.testing.Reference(sg.SGHMC(0.1), name="SGHMC"))
+    Lyapunov oracle of SGHMC: 3 checks, passed
+    """
     subject: Subject = Kernel(sampler) if isinstance(sampler, Sampler) else sampler
     where = f"{subject.name}, precision {precision:g}, T = {subject.sampler.temperature:g}"
     least = order(subject.sampler.integrator) or 1

@@ -65,7 +65,25 @@ def drawn_momenta(kinetics: Any, temperature: float, n: int, seed: int, dim: int
 
 
 def check_momentum_law(kinetics: Any, temperature: float = 1.0, n: int = 200_000, seed: int = 0) -> Report:
-    """Normaliser, derivatives, exact draws and rejection rate of a kinetics, against exp(−K/T) by quadrature of K alone."""
+    """Checks normaliser, derivatives, draws and rejection rate of a kinetics, by quadrature of exp(−K/T) alone.
+
+    Parameters
+    ----------
+    kinetics : NamedTuple
+    temperature : float
+    n : int
+        How many draws.
+    seed : int
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> sg.testing.check_momentum_law(sg.kinetics.Gaussian(), n=2000)
+    Momentum law of Gaussian(mass=1.0) at T = 1: 12 checks, passed
+    """
     title = f"Momentum law of {kinetics!r} at T = {temperature:g}"
     return Report(title, _momentum_law(kinetics, temperature, n, seed))
 

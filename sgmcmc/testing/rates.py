@@ -117,10 +117,30 @@ def measure_rates(
 ) -> Rates:
     """Measure the rates of a sampler that claims an order.
 
-    h: the largest step; `levels` steps are compared, each half the one before.
-    time: how long the runs are from which the order in h is read.
-    best_copies: copies of the runs at the best step sizes; 0 leaves them out.
-    run: the time of the shortest run from the fixed start; many times that in which the chain forgets it.
+    Parameters
+    ----------
+    subject : Subject
+    target : Target
+    order : int, that the sampler claims
+    h, levels : float, int
+        `h` is the largest step; `levels` steps are compared, each half the one before.
+    time : float
+        How long the runs are from which the order in h is read.
+    copies, best_copies : int
+        Copies of the runs; of those at the best step sizes, which 0 leaves out.
+    run : float
+        The time of the shortest run from the fixed start; many times that in which the chain forgets it.
+    seed : int
+
+    Returns
+    -------
+    Rates
+
+    Examples
+    --------
+    >>> rates = sg.testing.measure_rates(sg.testing.Reference(sg.SGHMC(0.1)), copies=64, time=10.0, run=10.0)
+    >>> list(rates.exponents())
+    ['bias in h', 'bias in Th', 'MSE in Th']
     """
     coupled = coupled_averages(subject, target, h, levels, time, copies, seed)
     decay = measure_decay(subject, target, 0.5 * h, run, max(BLOCKS, copies // 4), seed + 1)

@@ -37,7 +37,18 @@ P, THETA, XI, FRESH, BEGIN = range(5)  # what a random number is for: part of it
 
 
 class Reference:
-    """A sampler of this package in NumPy: a `Subject`, with its own random numbers, addressed by (seed, step, purpose)."""
+    """A sampler of this package in NumPy: a `Subject`, with its own random numbers, addressed by (seed, step, purpose).
+
+    Parameters
+    ----------
+    sampler : Sampler
+    name : str, optional
+
+    Examples
+    --------
+    >>> sg.testing.Reference(sg.SGHMC(0.1)).start(np.zeros((5, 2))).theta.shape
+    (5, 2)
+    """
 
     def __init__(self, sampler: Sampler, name: str | None = None) -> None:
         self.sampler, self.h = sampler, 0.0  # the size of the step that is being taken

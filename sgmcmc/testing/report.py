@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from sgmcmc.compiler.field_docs import documented
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -19,8 +21,33 @@ __all__ = ["NOT_RESOLVED", "RIGHT", "WRONG", "Finding", "Report", "markdown_tabl
 RIGHT, WRONG, NOT_RESOLVED = "right", "wrong", "not resolved"
 
 
+@documented
 class Finding(NamedTuple):
-    """One check of one thing."""
+    """One check of one thing.
+
+    Parameters
+    ----------
+    check : str
+        What was checked, a name that can be found in the documentation.
+    subject : str
+        Of what: a sampler, a kinetics, a target.
+    figure : float
+        What was measured.
+    bound : str
+        What is allowed, in words and numbers: "|z| < 4.4", "≥ 1.8".
+    passed : bool
+    detail : str
+        Seed, effective sample size, what else a sceptic would ask.
+    power : float
+        The smallest error that the check would have seen, in the unit of its bound.
+    resolved : bool
+        False: an error that matters may have been missed.
+
+    Examples
+    --------
+    >>> sg.testing.Finding("mean", "SGLD", 0.3, "|z| < 4.4", passed=True).verdict
+    'right'
+    """
 
     check: str  # what was checked, a name that can be found in the documentation
     subject: str  # of what: a sampler, a kinetics, a target
@@ -44,7 +71,18 @@ def within(check: str, subject: str, figure: float, bound: float, detail: str = 
 
 
 class Report:
-    """Findings under a title: `verdict`, `passed`, `power`, and a `table` of them; a notebook shows it in colour."""
+    """Findings under a title: `verdict`, `passed`, `power`, and a `table` of them; a notebook shows it in colour.
+
+    Parameters
+    ----------
+    title : str
+    findings : iterable of Finding
+
+    Examples
+    --------
+    >>> sg.testing.Report("SGLD", [sg.testing.Finding("mean", "SGLD", 0.3, "|z| < 4.4", passed=True)])
+    SGLD: 1 checks, passed
+    """
 
     def __init__(self, title: str, findings: Iterable[Finding]) -> None:
         self.title, self.findings = title, list(findings)

@@ -157,7 +157,22 @@ def _step_finding(subject: Subject, target: Target, seed: int, checks: int) -> F
 
 
 def check_resampling(sampler: Sampler | Subject, seed: int = 0) -> Report:
-    """That a sampler with momentum draws p and ξ afresh from the laws it keeps."""
+    """Checks that a sampler with momentum draws p and ξ afresh from the laws it keeps.
+
+    Parameters
+    ----------
+    sampler : Sampler or Subject
+    seed : int
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> sg.testing.check_resampling(sg.testing.Reference(sg.SGHMC(0.1), name="SGHMC"))
+    Resampling of SGHMC: 3 checks, passed
+    """
     subject: Subject = Kernel(sampler) if isinstance(sampler, Sampler) else sampler
     found = [*_draw_findings(subject, seed, 4), _step_finding(subject, SKEW, seed, 1)]
     return Report(f"Resampling of {subject.name}", found)

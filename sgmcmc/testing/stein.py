@@ -56,7 +56,24 @@ def _rows(draws: ArrayLike, scores: ArrayLike) -> tuple[Array, Array, int]:
 
 
 def ksd(draws: ArrayLike, scores: ArrayLike, c: float = 1.0, beta: float = -0.5) -> float:
-    """The kernel Stein discrepancy of draws (…, dim) with scores ∇ log π at each; 0 in the limit if they come from π."""
+    """Returns the kernel Stein discrepancy of draws; 0 in the limit if they come from π.
+
+    Parameters
+    ----------
+    draws, scores : array (…, dim)
+        The scores are ∇ log π at each draw.
+    c, beta : float, of the kernel
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(500, 1))
+    >>> round(sg.testing.ksd(x, -x), 2), round(sg.testing.ksd(x + 0.5, -(x + 0.5)), 2)
+    (0.06, 0.4)
+    """
     x, s, _ = _rows(draws, scores)
     parts = range(0, len(x), BLOCK)
     total = sum(float(stein(x[i : i + BLOCK], s[i : i + BLOCK], x, s, c, beta).sum()) for i in parts)
@@ -83,11 +100,27 @@ def ksd_test(
 ) -> Discrepancy:
     """Test draws against their scores by a wild bootstrap, which allows for draws that depend on each other.
 
-    draws, scores : (draw, dim) or (chain, draw, dim); chains must be independent.
-    flip : probability that the sign W changes from a draw to the next: 0.5 for independent draws, 0 for one sign per chain.
-        None: 0 if there are at least 30 chains, else such that signs last five times as long as the scores correlate.
+    p-values below FEW/bootstraps come from a Pearson III law with mean, variance and skewness of the bootstrapped
+    values.
 
-    p-values below FEW/bootstraps come from a Pearson III law with mean, variance and skewness of the bootstrapped values.
+    Parameters
+    ----------
+    draws, scores : array (draw, dim) or (chain, draw, dim); chains must be independent
+    flip : float, optional
+        Probability that the sign W changes from a draw to the next: 0.5 for independent draws, 0 for one sign per
+        chain. None: 0 if there are at least 30 chains, else such that signs last five times as long as the scores
+        correlate.
+    bootstraps, c, beta, seed : of the bootstrap, of the kernel, of the random signs
+
+    Returns
+    -------
+    Discrepancy
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(500, 1))
+    >>> sg.testing.ksd_test(x, -x, bootstraps=200).p > 0.01, sg.testing.ksd_test(x + 0.5, -(x + 0.5)).p < 1e-6
+    (True, True)
     """
     x, s, chains = _rows(draws, scores)
     if flip is None:
@@ -147,9 +180,25 @@ class Occupancy(NamedTuple):
 
 
 def occupancy(draws: ArrayLike, law: Law, edges: ArrayLike) -> Occupancy:
-    """Masses of the wells between `edges` among draws (chain, draw) against quadrature, z by chains or by ESS.
+    """Returns masses of the wells between `edges` among draws against quadrature, z by chains or by ESS.
 
     A well that is always or never seen says nothing about its own scatter; there a chain counts as one draw.
+
+    Parameters
+    ----------
+    draws : array (chain, draw)
+    law : Law
+    edges : array, between the wells
+
+    Returns
+    -------
+    Occupancy
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(4, 500))
+    >>> sg.testing.occupancy(x, sg.testing.Law(lambda x: x**2 / 2), edges=[0.0]).expected.round(6)
+    array([0.5, 0.5])
     """
     x = np.asarray(draws, float)
     cuts = np.concatenate(([-np.inf], np.asarray(edges, float), [np.inf]))

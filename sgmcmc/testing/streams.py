@@ -114,7 +114,22 @@ def check_words(words: Words, subject: str = "words", family: int = 1) -> Report
 
 
 def check_streams(seed: int = 0, profile: str = "quick") -> Report:
-    """Whether the random numbers of a seed are independent, and runs reproducible."""
+    """Checks whether the random numbers of a seed are independent, and runs reproducible.
+
+    Parameters
+    ----------
+    seed : int
+    profile : "quick" or "full"
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> sg.testing.check_streams(seed=1).passed
+    True
+    """
     return Report(f"Streams of seed {seed}", findings(profile, seed))
 
 

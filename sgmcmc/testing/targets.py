@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sgmcmc.compiler.field_docs import documented
 from sgmcmc.testing.laws import Law
 
 __all__ = ["FIVE_WELLS", "GAUSSIAN", "MIXTURE", "QUARTIC", "SKEW", "TARGETS", "Target", "gaussian", "scaled"]
@@ -21,8 +22,23 @@ Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
 
+@documented
 class Target(NamedTuple):
-    """U(θ), coordinate by coordinate, with its first two derivatives and a typical size of θ."""
+    """U(θ), coordinate by coordinate, with its first two derivatives and a typical size of θ.
+
+    Parameters
+    ----------
+    name : str
+    energy, gradient, hessian : callable
+        U, U' and U'' of an array.
+    size : float
+
+    Examples
+    --------
+    >>> target = sg.testing.Target("Gaussian", lambda x: x**2 / 2, lambda x: x, lambda x: np.ones_like(x))
+    >>> round(target.law(temperature=2.0).variance, 6)
+    2.0
+    """
 
     name: str
     energy: Function

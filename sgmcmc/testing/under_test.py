@@ -48,7 +48,19 @@ class Subject(Protocol):
 
 
 class Kernel:
-    """A sampler of this package, through the kernel that `sgmcmc.sample` runs."""
+    """A sampler of this package, through the kernel that `sgmcmc.sample` runs.
+
+    Parameters
+    ----------
+    sampler : Sampler
+    name : str, optional
+
+    Examples
+    --------
+    >>> state = sg.testing.Kernel(sg.SGNHT(0.1)).start(np.zeros((5, 2)))
+    >>> state.theta.shape, state.xi.shape
+    ((5, 2), (5, 2))
+    """
 
     def __init__(self, sampler: Sampler, name: str | None = None) -> None:
         self.sampler = sampler

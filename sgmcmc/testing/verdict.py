@@ -33,17 +33,34 @@ STEP = (
 
 
 def check(thing: Any, seed: int = 0, progress: bool = True) -> Report:
-    """Put a sampler to the test, and say what was found: ``report.passed``, ``report.table``.
+    """Put a sampler to the test, and say what was found.
 
-    thing : a `Sampler` (SGNHT(...), your own composition), a kinetics, a `Subject`, or a `BlackBox` around another library.
-    seed : of the random checks; the whole report raises a false alarm with a probability of some 1e-4.
+    `report.verdict` is "right", "wrong" or "not resolved", `report.passed` only true if right, and `report.power` says
+    what each check would have seen. Fokker–Planck: is the law of the process right? One-step invariance: does a step
+    leave it, to the order of the integrator? Lyapunov: linear problems, exactly. Momentum law and resampling: are fresh
+    draws right? From outside: are moments right in a run, near the scale 1, with the steps of its schedule times a
+    number? As it is: in runs of `sgmcmc.sample` with its very steps, schedule and scale, on targets of several widths?
+    An error of the discretisation that falls as it should is no fault, but is said (`as_it_is`).
 
-    `report.verdict` is "right", "wrong" or "not resolved", `report.passed` only true if right, and `report.power` says what
-    each check would have seen. Fokker–Planck: is the law of the process right? One-step invariance: does a step leave it, to
-    the order of the integrator? Lyapunov: linear problems, exactly. Momentum law and resampling: are fresh draws right? From
-    outside: are moments right in a run, near the scale 1, with the steps of its schedule times a number? As it is: in
-    runs of `sgmcmc.sample` with its very steps, schedule and scale, on targets of several widths? An error of the
-    discretisation that falls as it should is no fault, but is said (`as_it_is`).
+    Parameters
+    ----------
+    thing : Sampler, kinetics, Subject or BlackBox
+        SGNHT(...), your own composition, or another library behind a `BlackBox`.
+    seed : int
+        Of the random checks; the whole report raises a false alarm with a probability of some 1e-4.
+    progress : bool
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> def step(theta, gradient):
+    ...     return theta - 0.1 * gradient  # no noise
+    >>> box = sg.testing.BlackBox("descent", lambda theta, seed: theta, step, vectorised=True)
+    >>> sg.testing.check(box).verdict
+    'wrong'
     """
     if isinstance(thing, BlackBox):
         return check_black_box(thing, seed=seed)

@@ -42,11 +42,23 @@ LARGEST_CROSSTALK = 0.9  # at 1 there is no θ-noise left to take away; `sample`
 
 
 class KnownNoise(NamedTuple):
-    """V is known: the state has it, and no step changes it but one that has measured it."""
+    """V is known: the state has it, and no step changes it but one that has measured it.
+
+    Examples
+    --------
+    >>> sg.SGNHT(0.1).dynamics(dim=1).noise
+    KnownNoise()
+    """
 
 
 class InferredNoise(NamedTuple):
-    """V is inferred from the balance of energies."""
+    """V is inferred from the balance of energies.
+
+    Examples
+    --------
+    >>> sg.SGMGTD(0.1, a=2).dynamics(dim=1, inferred=True).noise
+    InferredNoise()
+    """
 
 
 class NoCrosstalk(NamedTuple):

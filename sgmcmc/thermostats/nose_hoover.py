@@ -64,31 +64,41 @@ class _NoseHoover(_Steered):
 
 
 class PerCoordinate(_NoseHoover):
-    """A Nosé–Hoover thermostat with a friction ξ_j for every coordinate (the paper's)."""
+    """Nosé–Hoover thermostat with a friction ξ_j for every coordinate (the paper's)."""
 
     __slots__ = ()
     per = "coordinate"
 
 
 class PerChain(_NoseHoover):
-    """A Nosé–Hoover thermostat with one friction ξ per chain, driven by the mean over coordinates (Ding et al. 2014)."""
+    """Nosé–Hoover thermostat with one friction ξ per chain, driven by the mean over coordinates (Ding et al. 2014)."""
 
     __slots__ = ()
     per = "chain"
 
 
 def NoseHoover(gamma: float = 1.0, per: str = "coordinate", center: str | None = None) -> PerCoordinate | PerChain:
-    """A friction that steers itself so that the kinetic temperature is right in spite of unknown gradient noise.
+    """Returns a friction that keeps the kinetic temperature right in spite of unknown gradient noise.
 
-    SDE: dξ = γ (K'(p)² − T K''(p)) dt − (σ_ξ/γ)(ξ − μ) dt + √(2 σ_ξ T) dW, per coordinate, or with the mean of the first term
-    over coordinates. Invariant law: ξ ~ N(μ, γT) per coordinate, N(μ, γT/d) per chain of d coordinates.
+    SDE: dξ = γ (K'(p)² − T K''(p)) dt − (σ_ξ/γ)(ξ − μ) dt + √(2 σ_ξ T) dW, per coordinate, or with the mean of the
+    first term over coordinates. Invariant law: ξ ~ N(μ, γT) per coordinate, N(μ, γT/d) per chain of d coordinates.
 
     Parameters
     ----------
-    gamma : how fast the friction answers; above 0.
-    per : "coordinate" (one ξ for each) or "chain" (one ξ for all).
-    center : "fixed" (μ = σ_p, the paper's), "adaptive" (μ = σ_p + hV/(2T), V the variance of the gradient noise), or None:
+    gamma : float, above 0; how fast the friction answers
+    per : "coordinate" (one ξ for each) or "chain" (one ξ for all)
+    center : "fixed", "adaptive" or None
+        "fixed" is μ = σ_p, the paper's; "adaptive" is μ = σ_p + hV/(2T), V the variance of the gradient noise; None is
         adaptive where it matters (σ_ξ > 0, ξ is resampled, or the step size changes), fixed otherwise.
+
+    Returns
+    -------
+    PerCoordinate or PerChain
+
+    Examples
+    --------
+    >>> sg.thermostats.NoseHoover(gamma=0.5)
+    NoseHoover(gamma=0.5, per='coordinate', center=None)
     """
     checks.number("gamma", gamma, 0.0, open_low=True)
     checks.number("gamma", gamma, 0.0, 1e300)

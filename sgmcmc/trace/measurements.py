@@ -8,22 +8,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sgmcmc.checks import numbers_in, show, whole_numbers
+from sgmcmc.compiler.field_docs import documented
 
 __all__ = ["CoordinateTemperatures", "KeptMoments", "as_weights"]
 
 
+@documented
 class KeptMoments(NamedTuple):
-    """Moments of draws that were not kept: how many, `n` (chain,), `mean` and `variance` (chain, dim), as `np.var` has it."""
+    """Moments of draws that were not kept: with ``keep="moments"``, those of every chain.
+
+    Parameters
+    ----------
+    n : array (chain,)
+        How many draws.
+    mean, variance : array (chain, dim)
+        The variance is that of `np.var`.
+
+    Examples
+    --------
+    >>> model, options = sg.models.Gaussian(np.zeros(2)), {"progress": False, "warn": False, "keep": "moments"}
+    >>> sg.sample(model, sg.SGNHT(0.5), draws=50, chains=3, **options).moments.mean.shape
+    (3, 2)
+    """
 
     n: NDArray[np.int64]
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
 
 
+@documented
 class CoordinateTemperatures(NamedTuple):
     """E[(θ_j − c_j) ∂U/∂θ_j] of single coordinates in segments of a run, the target's temperature if all is well.
 
-    coordinates: which, (k,): all, or of more than 1024 evenly spaced ones. values: (chain, segment, k).
+    Parameters
+    ----------
+    coordinates : array (k,)
+        Which: all, or of more than 1024 evenly spaced ones.
+    values : array (chain, segment, k)
+
+    Examples
+    --------
+    >>> trace = sg.sample(sg.models.Gaussian(np.zeros(2)), sg.SGNHT(0.5), 50, progress=False, warn=False)
+    >>> trace.by_coordinate.coordinates
+    array([0, 1])
     """
 
     coordinates: NDArray[np.int64]

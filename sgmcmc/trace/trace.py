@@ -7,10 +7,10 @@ complete, and the size of each array is compared with that of the file before me
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,9 @@ from sgmcmc.checks import any_array, numbers_in, show
 from sgmcmc.parameters import Layout, Parameters
 from sgmcmc.parameters.names import Names
 from sgmcmc.trace import archive
-from sgmcmc.trace.archive import to_json
 from sgmcmc.trace.measurements import CoordinateTemperatures, KeptMoments, as_weights
 from sgmcmc.trace.plot_methods import PlotMethods
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from sgmcmc.bias.report import BiasReport
+from sgmcmc.trace.views import Views
 
 __all__ = ["CoordinateTemperatures", "KeptMoments", "Trace"]
 
@@ -37,22 +32,43 @@ _BY_COORDINATE = ("by_coordinate/coordinates", "by_coordinate/values")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trace(PlotMethods):
+class Trace(Views, PlotMethods):
     """The draws of a run and the facts about it.
 
-    draws: array (chain, draw, dim).
-    info: facts of the run that JSON can hold (sampler, model, seed, steps per second, versions, …).
-    kinetic_temperature: E[p K'(p)] per chain, NaN without momentum; the target's temperature if all is well.
-    configurational_temperature: E[θ·U'(θ)] / dim per chain; the target's temperature too.
-    by_coordinate: the same for single coordinates, in segments of the run; None where they were not measured (on GPUs).
-    weights: the step size h_t of every draw, (draw,), for averages Σ h_t f(θ_t) / Σ h_t; equal for a constant step.
-    final: the arrays of the last state, by name.
-    names: a name for each number in θ, ``theta[0]``, ``w[0,2]``, …, made when asked for; they follow from `parameters` if
+    Parameters
+    ----------
+    draws : array (chain, draw, dim)
+    info : dict
+        Facts of the run that JSON can hold (sampler, model, seed, steps per second, versions, …).
+    kinetic_temperature : array (chain,)
+        E[p K'(p)], NaN without momentum; the target's temperature if all is well.
+    configurational_temperature : array (chain,)
+        E[θ·U'(θ)] / dim; the target's temperature too.
+    final : dict
+        The arrays of the last state, by name.
+    names : sequence of str
+        A name for each number in θ, ``theta[0]``, ``w[0,2]``, …, made when asked for; they follow from `parameters` if
         that is given.
-    parameters: names and shapes of what θ is made of, ``{"w": (10, 3), "b": (3,)}``; ``trace["w"]`` is (chain, draw, 10, 3).
-    moments: with ``keep="moments"``, `n`, `mean` and `variance` of every chain, in place of draws.
-    model: what was sampled, for `energy`, `plot_energy` and `to_arviz`; neither saved nor pickled.
-    rerun: repeats the run with another step size, for `bias_report`; neither saved nor pickled.
+    parameters : dict, optional
+        Names and shapes of what θ is made of, ``{"w": (10, 3), "b": (3,)}``; ``trace["w"]`` is (chain, draw, 10, 3).
+    model : optional
+        What was sampled, for `energy`, `plot_energy` and `to_arviz`; neither saved nor pickled.
+    moments : KeptMoments, optional
+        With ``keep="moments"``, `n`, `mean` and `variance` of every chain, in place of draws.
+    rerun : optional
+        Repeats the run with another step size, for `bias_report`; neither saved nor pickled.
+    weights : array (draw,), optional
+        The step size h_t of every draw, for averages Σ h_t f(θ_t) / Σ h_t; equal for a constant step.
+    by_coordinate : CoordinateTemperatures, optional
+        The configurational temperature of single coordinates, in segments of the run; None where they were not measured
+        (on GPUs).
+
+    Examples
+    --------
+    >>> options = {"draws": 200, "chains": 2, "seed": 1, "progress": False, "warn": False}
+    >>> trace = sg.sample(sg.models.Gaussian(np.zeros(2)), sg.SGNHT(0.5), **options)
+    >>> trace["theta[1]"].shape
+    (2, 200)
     """
 
     draws: NDArray[Any]
@@ -156,74 +172,17 @@ class Trace(PlotMethods):
             raise ValueError(f"info['chains']={show(numbers)} are no numbers of chains; give a list of whole numbers")
         return list(numbers)
 
-    def summary(self, hdi_prob: float = 0.94, weighted: bool = False) -> pd.DataFrame:
-        """Mean, sd, highest density interval, Monte Carlo error, effective sample sizes and R̂ of every parameter.
-
-        weighted: draws count by their step size, as for decreasing steps they should; columns then say ``weighted_mean``, ….
-        """
-        from sgmcmc import diagnostics
-        from sgmcmc.trace import weighting
-
-        if not weighted:
-            return diagnostics.summary(self.draws, self.names, hdi_prob)
-        return weighting.summary(self.draws, self.names, np.asarray(self.weights), hdi_prob)
-
-    def expectation(self, function: Callable[[Any], Any] | None = None, weighted: bool = True) -> Any:
-        """E[f(θ)] = Σ h_t f(θ_t) / Σ h_t over all chains: the average for steps that are not all equal (Welling and Teh 2011).
-
-        function: of one θ, a number or an array; None is θ itself, whose expectation is the mean.
-        weighted: False counts all draws alike; the two differ only where step sizes do.
-        """
-        from sgmcmc.trace import weighting
-
-        return weighting.expectation(self.draws, np.asarray(self.weights), function, weighted)
-
-    def bias_report(
-        self, functions: Any = None, halving: bool | None = None, model: Any = None, progress: bool = False
-    ) -> BiasReport:
-        """How wrong this run is, and what to do about it: temperatures, gradient noise, stability, mixing, discretisation.
-
-        functions: of θ, that return a number: one, or a dictionary by name. Their discretisation bias is estimated.
-        halving: run it again with steps half as long, which takes twice the time of the run. None: if functions are given.
-            Without functions the worst mean and the worst variance are looked at.
-        model: None is the model of the run; a trace that was loaded does not have it, and a report of it says less.
-
-        ``print`` the report, take its ``frame`` (a DataFrame) or its ``problems``; a notebook shows it as a table.
-        """
-        from sgmcmc.bias.report import bias_report
-
-        return bias_report(self, functions, halving, model, progress)
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """One row per draw, with the index (chain, draw), and one column per parameter."""
-        import pandas as pd
-
-        index = pd.MultiIndex.from_product([self.chain_numbers, range(self.n_draws)], names=["chain", "draw"])
-        return pd.DataFrame(self.draws.reshape(-1, self.dim), index=index, columns=list(self.names))
-
-    def energy(self, model: Any = None, most: int | None = None) -> NDArray[np.float64]:
-        """The potential energy U of the draws, (chain, draw), over all rows of the model's data.
-
-        model: None is the model of the run; a trace that was loaded does not have it.
-        most: how many draws of all chains to take, evenly spaced; None is all of them.
-        """
-        from sgmcmc.diagnostics.energies import energies
-
-        return energies(self, model, most)[1]
-
-    def to_arviz(self, model: Any = None, log_likelihood: bool = False, predictive: bool = False) -> Any:
-        """An ArviZ ``DataTree``: the posterior by name and, of the model, log densities, prior draws and observed data.
-
-        model: None is the model of the run; a trace that was loaded does not have it, and gives the posterior alone.
-        log_likelihood: also log p(y_i | θ) of every row at every draw, which leave-one-out wants and which may be large.
-        predictive: also responses simulated at every draw, for posterior predictive checks; the model is a regression.
-        """
-        from sgmcmc.trace.arviz_data import to_datatree
-
-        return to_datatree(self, model, log_likelihood, predictive, to_json(self.info))
-
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to `path` (an ``.npz``): an old file there stays as it is until the new one is complete."""
+        """Write everything to `path`: an old file there stays as it is until the new one is complete.
+
+        Parameters
+        ----------
+        path : path of an ``.npz`` file
+
+        Examples
+        --------
+        >>> trace.save("run.npz")
+        """
         target = _path(path)
         header = {"format": _FORMAT, "version": _VERSION, "info": self.info}
         header |= {"names": (), "parameters": self.layout.axes}  # older files have the names too, or these alone
@@ -239,7 +198,22 @@ class Trace(PlotMethods):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
-        """Read what `save` wrote, bit for bit; ValueError for any other file."""
+        """Returns the trace that `save` wrote, bit for bit; ValueError for any other file.
+
+        Parameters
+        ----------
+        path : path of an ``.npz`` file
+
+        Returns
+        -------
+        Trace
+
+        Examples
+        --------
+        >>> trace.save("run.npz")
+        >>> bool((sg.Trace.load("run.npz").draws == trace.draws).all())
+        True
+        """
         arrays, header = archive.read(_path(path), _FORMAT, _VERSION, "a complete file of Trace.save")
         final = {name.removeprefix("final/"): value for name, value in arrays.items() if name.startswith("final/")}
         try:

@@ -33,15 +33,45 @@ _SHOWN = 50  # coordinates whose effective sample size is computed
 
 
 def mixing(trace: Any) -> float:
-    """1/ESS of the worst of up to 50 parameters: sees how fast a chain moves, and not where."""
+    """Returns 1/ESS of the worst of up to 50 parameters: sees how fast a chain moves, and not where.
+
+    Parameters
+    ----------
+    trace : Trace
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> trace = sg.sample(sg.models.Gaussian(), sg.SGHMC(1.0), draws=1000, chains=2, seed=1, progress=False)
+    >>> 1 / 2000 < sg.tuning.mixing(trace) < 1 / 200
+    True
+    """
     worst = float(np.min([diagnostics.ess(x) for x in _some(trace)]))
     return 1.0 / worst if worst > 0.0 else math.inf
 
 
 def scatter(trace: Any) -> float:
-    """The squared standard error of mean (in sd) or log sd, the larger, of the worst of up to 50 parameters.
+    """Returns the squared standard error of mean (in sd) or log sd, the larger, of the worst of up to 50 parameters.
 
-    Chains that jump from side to side have means that are better than independent draws give, and variances that are worse.
+    Chains that jump from side to side have means that are better than independent draws give, and variances that are
+    worse.
+
+    Parameters
+    ----------
+    trace : Trace
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> trace = sg.sample(sg.models.Gaussian(), sg.SGHMC(1.0), draws=1000, chains=2, seed=1, progress=False)
+    >>> sg.tuning.scatter(trace) >= sg.tuning.mixing(trace)
+    True
     """
     x = np.stack(_some(trace), axis=2)
     with np.errstate(all="ignore"):
@@ -56,7 +86,25 @@ def _some(trace: Any) -> list[Array]:
 
 
 def discrepancy(scale: Any = 1.0, points: int = POINTS) -> Criterion:
-    """The default criterion, in units of `scale`; it evaluates the gradient, over at most 20,000 rows, at `points` draws."""
+    """Returns the default criterion, in units of `scale`.
+
+    Parameters
+    ----------
+    scale : float or array
+    points : int
+        Draws at which it evaluates the gradient, over at most 20,000 rows.
+
+    Returns
+    -------
+    callable
+        From a trace to a number, smaller is better.
+
+    Examples
+    --------
+    >>> trace = sg.sample(sg.models.Gaussian(), sg.SGHMC(1.0), draws=1000, chains=2, seed=1, progress=False)
+    >>> sg.tuning.discrepancy()(trace) < 0.1
+    True
+    """
 
     def criterion(trace: Any) -> float:
         y, s = in_scale_units(scale, *evaluated(trace, points))

@@ -51,19 +51,39 @@ def adapt_a(
 ) -> Tuned:
     """Warm chains up and choose a meanwhile.
 
+    Ctrl-C ends it after the round that is running.
+
     Parameters
     ----------
-    make : from a to a sampler, such as ``lambda a: sg.SGMGTD(0.05, a=a)``; all of one composition.
-    model : as for `sample`.
-    values : of a, to choose from.
-    rounds, steps : so many rounds of so many steps of every chain. Before them every value has two of its own, in which it
-        learns its friction.
-    chains : None is four for each value.
-    criterion : a function of a trace, smaller is better; None is `sgmcmc.tuning.discrepancy`, which sees bias as well as mixing.
-    seed, init, options : as for `sample`; ``batch_size``, ``gradient_noise``, ….
+    make : callable
+        From a to a sampler, such as ``lambda a: sg.SGMGTD(0.05, a=a)``; all of one composition.
+    model : as for sample
+    values : list of float
+        Of a, to choose from.
+    rounds, steps : int
+        So many rounds of so many steps of every chain. Before them every value has two of its own, in which it learns
+        its friction.
+    chains : int, optional
+        None is four for each value.
+    criterion : callable, optional
+        A function of a trace, smaller is better; None is `sgmcmc.tuning.discrepancy`, which sees bias as well as
+        mixing.
+    seed, init : as for sample
+    progress : bool
+    **options : as for sample: ``batch_size``, ``gradient_noise``, …
 
-    Returns what `tune` does: ``.sampler``, ``.setting["a"]``, ``.table`` of all rounds, ``.sample(draws)``, which goes on from
-    where the chains are. Ctrl-C ends it after the round that is running.
+    Returns
+    -------
+    Tuned
+        As of `tune`: ``.sampler``, ``.setting["a"]``, ``.table`` of all rounds, ``.sample(draws)``, which goes on from
+        where the chains are.
+
+    Examples
+    --------
+    >>> options = {"values": [1, 2], "rounds": 1, "steps": 100, "chains": 4, "progress": False}
+    >>> best = sg.tuning.adapt_a(lambda a: sg.SGMGT(0.1, a=a), sg.models.Gaussian(), **options)
+    >>> best.setting["a"] in (1, 2)
+    True
     """
     values = [checks.number("values", a, 0.0, open_low=True) for a in values]
     if len(values) < 2 or len(set(values)) < len(values):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sgmcmc import checks
 from sgmcmc.bias.stability import longest_step
+from sgmcmc.compiler.field_docs import documented
 from sgmcmc.potentials import rows_of
 from sgmcmc.samplers import Sampler
 
@@ -26,8 +27,19 @@ __all__ = ["OfEdge", "Setting", "Space", "default_space"]
 Setting = dict[str, Any]
 
 
+@documented
 class OfEdge(NamedTuple):
-    """Step sizes from `low` to `high` times the longest stable one."""
+    """Step sizes from `low` to `high` times the longest stable one.
+
+    Parameters
+    ----------
+    low, high : float
+
+    Examples
+    --------
+    >>> sg.tuning.OfEdge()
+    OfEdge(low=0.02, high=0.7)
+    """
 
     low: float = 0.02
     high: float = 0.7

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from sgmcmc import checks
 from sgmcmc.compiler import waiting
-from sgmcmc.kinetics import MonomialGamma, RootMonomial, specialise
-from sgmcmc.potentials import PythonPotential, dim_of, rows_of
+from sgmcmc.potentials import dim_of, rows_of
 from sgmcmc.run.arguments import as_seed
 from sgmcmc.samplers import Sampler
 from sgmcmc.trace import Trace
 from sgmcmc.tuning.confirm import MOST_CHECKS, Confirmed, confirm, fresh_seed
+from sgmcmc.tuning.cost import cost_of_step
 from sgmcmc.tuning.criterion import Criterion, discrepancy
 from sgmcmc.tuning.pilot import Pilot, find_scale
 from sgmcmc.tuning.race import Arm, Run, run_all
@@ -51,8 +51,6 @@ UNITS = RACE + MOST_CHECKS * CHECK.cost
 WARMUP, WARMUP_OF_CHECK = 0.2, 1 / 3  # of a chain
 DRAWS, FEWEST, NUMBERS = 10_000, 1000, 1 << 22  # draws of a chain, and numbers of all: with few, all mix equally well
 USUAL = 32  # rows
-PER_STEP, PER_COORDINATE = 900.0, 40.0
-OF_FORM = {RootMonomial: 64.0, MonomialGamma: 640.0}  # per coordinate, in place of that: with roots, and with powers
 
 
 def tune(
@@ -73,28 +71,41 @@ def tune(
 ) -> Tuned:
     """Choose step size, a, softening, friction, noises, resampling periods, batch size and scale of a sampler.
 
-    Parameters
-    ----------
-    sampler : `SGMGTD`, `SGHMC`, …, or a function of yours that makes a Sampler from what is in the space.
-    model : as for `sample`.
-    budget : steps that all runs may spend together, warm-up included. One with 32 rows and a = 1 counts 1, any other what it
-        costs in proportion (`cost_of_step`): many rows more, and an a other than 1 and 2 ten times as much. The pilot, some
-        thousand gradients, and those at draws that criterion and check evaluate come on top.
-    space : by name, a range (low, high), a list of choices, or a value to hold; what is not named is as usual
-        (docs/tuning.md). ``"batch_size"`` is one of the names, ``"scale"`` another: units, measured unless given.
-    criterion : a function of a trace, smaller is better; None is `sgmcmc.tuning.discrepancy`, which sees bias. With one of your
-        own the winner is still checked, but never replaced.
-    chains : per setting.
-    seed : the same seed gives the same table, on threads or an executor.
-    init : where the pilot starts.
-    temperature : of the target exp(−U/T).
-    executor : any `concurrent.futures.Executor`, to run elsewhere; None is threads of this process.
-    threads : how many settings at a time.
-    options : more for `sample`, the same for all: ``minibatch``, ``gradient_noise``, ``dtype``, ….
-
     The winner is run on fresh seeds and must pass what `sample` looks at, and its variances must be right within 10 %
     (``.checks``); else a shorter step or the next best takes its place, and if none passes, a RunWarning says so.
     Ctrl-C ends it and returns the best there is so far.
+
+    Parameters
+    ----------
+    sampler : `SGMGTD`, `SGHMC`, …, or a function of yours that makes a Sampler from what is in the space
+    model : as for sample
+    budget : int
+        Steps that all runs may spend together, warm-up included. One with 32 rows and a = 1 counts 1, any other what it
+        costs in proportion (`cost_of_step`): many rows more, and an a other than 1 and 2 ten times as much. The pilot,
+        some thousand gradients, and those at draws that criterion and check evaluate come on top.
+    space : dict, optional
+        By name, a range (low, high), a list of choices, or a value to hold; omitted ones have defaults
+        (docs/tuning.md). ``"batch_size"`` is one of the names, ``"scale"`` another: units, measured unless given.
+    criterion : callable, optional
+        A function of a trace, smaller is better; None is `sgmcmc.tuning.discrepancy`, which sees bias. With one of your
+        own the winner is still checked, but never replaced.
+    chains : int, per setting
+    seed : int; the same seed gives the same table, on threads or an executor
+    init : array, where the pilot starts
+    temperature : float, of the target exp(−U/T)
+    executor : concurrent.futures.Executor, to run elsewhere; None is threads of this process
+    threads : int, how many settings at a time
+    progress : bool
+    **options : more for sample, the same for all: ``minibatch``, ``gradient_noise``, ``dtype``, …
+
+    Returns
+    -------
+    Tuned
+
+    Examples
+    --------
+    >>> sg.tune(sg.SGLD, sg.models.Gaussian(), budget=5400, chains=1, progress=False).passed
+    True
     """
     if not callable(sampler) or isinstance(sampler, Sampler):
         raise TypeError(f"sampler={checks.show(sampler)} makes no samplers; give SGMGTD itself, not SGMGTD(...)")
@@ -124,18 +135,6 @@ def tune(
     if complaint is not None:
         warnings.warn(complaint, checks.RunWarning, stacklevel=2)
     return best
-
-
-def cost_of_step(sampler: Sampler | None, model: Any, rows: int) -> float:
-    """The cost of a step in rows of data: those of its gradient, and the equivalent of all its other work.
-
-    From times of a logistic regression with 14 and with 86 coordinates, where a row is half a nanosecond per coordinate. It is
-    a formula, not a measurement, so that a seed decides what is chosen. A gradient in Python outweighs all the rest.
-    """
-    if isinstance(model, PythonPotential):
-        return 1.0 + rows
-    each = PER_COORDINATE if sampler is None else OF_FORM.get(type(specialise(sampler.kinetics)), PER_COORDINATE)
-    return each + PER_STEP / dim_of(model) + rows
 
 
 def _space(space: Any) -> dict[str, Any]:

@@ -24,15 +24,34 @@ __all__ = ["Tuned"]
 class Tuned:
     """What tuning chose.
 
-    sampler: ready to use, with its scale.
-    batch_size: rows per gradient that go with it; None is all of them, or a model without data.
-    setting: all parameters that were tuned or held, by name.
-    score: of the last stage.
-    table: everything that was tried: stage, arm, score (smaller is better), status, gradients, and the parameters.
-    interrupted: whether Ctrl-C ended it.
-    theta: (chain, dim), where the chains of the best setting are.
-    checks: the runs on fresh seeds that the winner had to pass: look, step_size, verdict, what is wrong, the smallest and the
-        largest variance along an axis in units of the right one, gradients. None if there were none.
+    Parameters
+    ----------
+    sampler : Sampler
+        Ready to use, with its scale.
+    batch_size : int or None
+        Rows per gradient that go with it; None is all of them, or a model without data.
+    setting : dict
+        All parameters that were tuned or held, by name.
+    score : float
+        Of the last stage.
+    table : pandas.DataFrame
+        Everything that was tried: stage, arm, score (smaller is better), status, gradients, and the parameters.
+    interrupted : bool
+        Whether Ctrl-C ended it.
+    model : the model
+    theta : array (chain, dim)
+        Where the chains of the best setting are.
+    options : dict
+        Those of `sample`.
+    checks : pandas.DataFrame, optional
+        The runs on fresh seeds that the winner had to pass: look, step_size, verdict, what is wrong, the smallest and
+        the largest variance along an axis in units of the right one, gradients. None if there were none.
+
+    Examples
+    --------
+    >>> best = sg.tune(sg.SGLD, sg.models.Gaussian(), budget=5400, chains=1, progress=False)
+    >>> best.passed, best.sample(50, warmup=10, seed=1, progress=False).draws.shape
+    (True, (1, 50, 1))
     """
 
     sampler: Sampler

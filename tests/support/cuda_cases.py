@@ -15,6 +15,7 @@ from sgmcmc.dispatch import implements
 from sgmcmc.integrators import BAOAB, Euler, Splitting, SymmetricSplitting
 from sgmcmc.kinetics import curvature, energy, velocity
 from sgmcmc.potentials import add_gradient
+from sgmcmc.thermostats import couples_coordinates
 
 rng = np.random.default_rng(3)
 X = rng.normal(size=(22, 3))
@@ -246,7 +247,7 @@ class Foreign:
         return {"shape": self.array.shape, "typestr": self.array.dtype.str, "data": data, "version": 3}
 
 
-SINGLY = {n: longer(s) for n, s in SAMPLERS.items() if not isinstance(s.thermostat, sg.thermostats.PerChain)}
+SINGLY = {n: longer(s) for n, s in SAMPLERS.items() if not couples_coordinates(s.thermostat)}
 
 
 def walk(one: sg.Sampler, kind: Any, place: Any, steps: int = 9, moments: Any = None) -> list[Any]:

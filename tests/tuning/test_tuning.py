@@ -10,8 +10,9 @@ import pytest
 
 import sgmcmc as sg
 from sgmcmc.tuning import OfEdge, discrepancy, find_scale, mixing
+from sgmcmc.tuning.cost import cost_of_step
 from sgmcmc.tuning.space import Space, default_space
-from sgmcmc.tuning.tune import RACE, STAGES, UNITS, cost_of_step
+from sgmcmc.tuning.tune import RACE, STAGES, UNITS
 
 MODEL = sg.models.Gaussian(np.zeros(3), np.array([[1.0, 0.3, 0.0], [0.3, 0.5, 0.1], [0.0, 0.1, 2.0]]))
 QUIET = {"progress": False, "budget": 60_000}

@@ -43,9 +43,32 @@ def run_suite(
     workers: int | None = None,
     progress: bool = True,
 ) -> list[Section]:
-    """Run topics in parallel. Returns their sections, in the order of TOPICS; pictures go to `out`.
+    """Run topics in parallel. Returns their sections, in the order of TOPICS.
 
     Ctrl-C stops the rest and returns what is there.
+
+    Parameters
+    ----------
+    profile : "quick" or "full"
+    seed : int
+    out : Path, optional
+        Where pictures go.
+    topics : tuple of str, optional
+        None is all of them.
+    workers : int, optional
+        None is one for each core.
+    progress : bool
+
+    Returns
+    -------
+    list of Section
+
+    Examples
+    --------
+    >>> sg.testing.run_suite(topics=("speed",))
+    Traceback (most recent call last):
+        ...
+    ValueError: topic='speed' is unknown; choose one of ...
     """
     from tqdm import tqdm
 
