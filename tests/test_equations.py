@@ -106,7 +106,7 @@ def source(path: Path) -> Source:
     top = [node for node in tree.body if isinstance(node, kinds)]
     methods = {f"{c.name}.{f.name}" for c in top if isinstance(c, ast.ClassDef) for f in c.body if isinstance(f, kinds)}
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
-    given = [c.args for c in calls if ast.unparse(c.func).rpartition(".")[2] == "implements"]
+    given = [c.args for c in calls if ast.unparse(c.func).rpartition(".")[2] in ("implements", "implements_by_type")]
     found = {(ast.unparse(first).rpartition(".")[2], tuple(map(ast.unparse, types))) for first, *types in given}
     return Source(frozenset({node.name for node in top} | methods), frozenset(found))
 
@@ -165,13 +165,21 @@ def exported(module: ModuleType, but: tuple[str, ...] = ()) -> list[str]:
     return [n for n in module.__all__ if n[0].isupper() and callable(getattr(module, n)) and n not in but]
 
 
+# What modules export beside parts: what kernels know of a sampler and of a step, and how code is chosen.
+PLUMBING = {
+    "thermostat": ("Crosstalk", "NoCrosstalk"),  # whether `crosstalk` compensates: a type, so that no kernel looks
+    "integrator": ("Dynamics", "Moment", "Noise", "State"),
+    "schedule": ("Schedule",),  # the protocol
+}
+
+
 def needed() -> dict[str, list[str]]:
     return {
         "preset": [name for name in sg.__all__ if name.isupper()],
         "kinetics": exported(sg.kinetics),
-        "thermostat": exported(sg.thermostats),
-        "integrator": exported(sg.integrators, but=("Dynamics",)),  # what kernels know of a sampler
-        "schedule": exported(sg.schedules),
+        "thermostat": exported(sg.thermostats, but=PLUMBING["thermostat"]),
+        "integrator": exported(sg.integrators, but=PLUMBING["integrator"]),
+        "schedule": exported(sg.schedules, but=PLUMBING["schedule"]),
         "minibatch rule": exported(sg.minibatch),
         "estimator": list(sg.estimators.__all__),
         "topic": [topic.name for topic in TOPICS],

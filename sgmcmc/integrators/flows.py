@@ -5,7 +5,7 @@
     F  friction               dp = −f K'(p) dt                                apply_friction
     O  friction and noise     dp = −f K'(p) dt + √(2 D) dW                    thermalise
     A  drift                  dθ = K'(p) dt,  dξ = γ (K'² − T K'') dt         drift
-    U  A and O together       Gaussian kinetics with a constant friction      glide
+    U  A and O together       Gaussian kinetics with a constant friction      joint.joint_flow
     X  thermostat noise       dξ = −(σ_ξ/γ)(ξ − μ) dt + √(2 σ_ξ T) dW         move_thermostat
     L  overdamped Langevin    dθ = −σ_θ ∇U dt + √(2 σ_θ T) dW                 begin_langevin, end_langevin
     R  resampling             p from exp(−K/T)                                resampling.refresh

@@ -17,7 +17,6 @@ from sgmcmc.bias.health import warn_of
 from sgmcmc.bias.rerun import Rerun
 from sgmcmc.bias.runaway import falls_for_ever
 from sgmcmc.compiler import waiting
-from sgmcmc.minibatch import Blocks
 from sgmcmc.run import scheduler
 from sgmcmc.run.arguments import Destination, as_destination, as_keep, as_seed, as_settings, check_progress
 from sgmcmc.run.auto_scale import in_natural_units
@@ -42,7 +41,7 @@ def sample(
     warmup: int = 1000,
     chains: int = 4,
     batch_size: int | None = None,
-    minibatch: str | Blocks = "replacement",
+    minibatch: str | tuple[Any, ...] = "replacement",
     seed: int | None = None,
     init: Any = None,
     thin: int = 1,
@@ -80,9 +79,9 @@ def sample(
         How many chains; chain number 7 of ten is the same, bit for bit, as chain number 7 of a hundred.
     batch_size : int or None
         Rows per gradient; None is all of them.
-    minibatch : str or Blocks
+    minibatch : str or NamedTuple
         "replacement" (independent rows), "no-replacement" (different rows), "shuffle" (epochs in random order),
-        "blocks" (for data larger than memory), or ``sg.minibatch.Blocks(block, window)``.
+        "blocks" (for data larger than memory), or a scheme: ``sg.minibatch.Blocks(block, window)``, one of your own.
     seed : int or None
         0 … 2⁶⁴ − 1; None takes one from the operating system, and the trace says which (``trace.info["seed"]``).
     init : array, dict or Trace, optional

@@ -65,20 +65,22 @@ class Sampler(AskAndTell):
     Parameters
     ----------
     step_size : float, schedule or callable
-        A number, a schedule of `sgmcmc.schedules`, or a function of the step number.
+        A number, a schedule of `sgmcmc.schedules` or of your own, or a function of the step number.
     kinetics : NamedTuple, optional
         A value of `sgmcmc.kinetics`, a type of your own, or None for overdamped dynamics (no momentum).
     thermostat : NamedTuple, optional
-        `sgmcmc.thermostats.NoseHoover(...)`, or None for the constant friction sigma_p.
-    integrator : NamedTuple, optional
-        A value of `sgmcmc.integrators`; None is BAOAB for Gaussian kinetics, SymmetricSplitting otherwise.
+        `sgmcmc.thermostats.NoseHoover(...)`, a type of your own, or None for the constant friction sigma_p.
+    integrator : str or NamedTuple, optional
+        A word of flows such as "OBABO", a value of `sgmcmc.integrators`, or a type of your own; None is BAOAB for Gaussian
+        kinetics, SymmetricSplitting otherwise.
     sigma_theta, sigma_p, sigma_xi : float
         Diffusion of θ, p and ξ; each brings its own drift, so that the law stays right.
     temperature : float, above 0
         T; the target is exp(−U/T).
-    scale : float, array or "auto"
+    scale : float, array, NamedTuple or "auto"
         A number, or an array with one entry per coordinate: the chain runs in θ/scale (diagonal preconditioning); or a
-        square matrix S: it runs in S⁻¹θ, for posteriors whose coordinates depend on each other (2 d² products a step).
+        square matrix S: it runs in S⁻¹θ, for posteriors whose coordinates depend on each other (2 d² products a step); or a
+        type of your own with `at`.
         "auto": `sample` measures it before the run, so that the posterior has a spread of about 1 and 0.1 is a usual
         step.
     noise_estimate : float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.stats import t as student_law
 
 import sgmcmc as sg
 from sgmcmc.bias.finding import student
+from sgmcmc.bias.foreseen import _fast_thermostat
 from sgmcmc.bias.health import split_r_hat
 from sgmcmc.bias.stability import largest_curvature, longest_step
 from sgmcmc.bias.temperatures import virials
@@ -78,6 +80,11 @@ def test_a_run_that_is_far_too_hot_is_called_so_although_its_chains_scatter():
 def test_a_run_whose_injected_noise_is_too_small_is_called_cold():
     # B̂ is taken off, but there is no gradient noise: T is 1/2.
     assert said(GAUSSIAN, sg.SGHMC(0.3, noise_estimate=0.5))[1] == ["cold"]
+
+
+def test_a_fast_thermostat_is_named_and_one_without_a_gamma_is_not_judged():
+    assert "its thermostat is fast" in _fast_thermostat(sg.SGNHT(0.1, gamma=30.0), 0.1, 1).advice
+    assert _fast_thermostat(SimpleNamespace(thermostat=("a part of your own",)), 0.1, 1) is None
 
 
 def test_chains_that_have_not_met_are_called_not_mixed():

@@ -70,7 +70,7 @@ def _threads(quick: bool) -> list[dict[str, Any]]:
     found = []
     for threads in (1, 2):
         common = {"who": "sgmcmc", "at": threads, "threads": threads, "dtype": "float32", "method": "sgnht"}
-        for axis, chains, steps in (("threads", 256, 20_000), ("threads, one pack", 64, 50_000)):
+        for axis, chains, steps in (("threads", 256, 20_000), ("threads, one lane group", 64, 50_000)):
             wells = {"problem": "wells", "chains": chains, "steps": 1000 if quick else steps}
             found.append(common | wells | {"axis": axis, "also": f"wells, {chains} chains"})
         regression = _regression(1000, 16, 4, 500 if quick else 50_000) | {"also": "logistic, 4 chains"}

@@ -59,7 +59,7 @@ accurate, or that the timed runs were not."""
 
 SCALING = """SGNHT in float32, one number varied at a time: the dimension d of a Gaussian (at least 100 steps a run, its
 setting up included); the rows N and the batch of a logistic regression with d = 25 (batch 16 or N = 10,000); the chains
-on the five wells (at least 4000 steps each, and 4 million in all); threads (64 chains run in one pack of vectors on one
-thread, in two half-full ones on two: `threads, one pack`, which no claim is about); and the memory of
+on the five wells (at least 4000 steps each, and 4 million in all); threads (64 chains run in one group of lanes on one
+thread, in two half-full ones on two: `threads, one lane group`, which no claim is about); and the memory of
 10,000 chains × 1000 draws × 10 dimensions (float64) beside the draws themselves: the growth of the peak resident
 memory during the run."""
