@@ -6,7 +6,7 @@ is compiled like any other; `Splitting("BAOAB").source` shows it.
 
 from __future__ import annotations
 
-import functools
+import threading
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -161,9 +161,22 @@ def form_for(integrator: Any, middle: bool, theta_noise: bool, xi_noise: bool) -
     return _class_named(f"Splitting_{integrator.word}_{has}")._make(integrator._own())
 
 
-@functools.cache
 def _class_named(name: str) -> Any:
-    """The class of a word, in one of its forms: its structure is its name, so that another process finds it by name, too."""
+    """The class of a word, in one of its forms: its structure is its name, so that another process finds it by name, too.
+
+    One for each name: two threads that ask at once get the same.
+    """
+    with _making:
+        if name not in _classes:
+            _classes[name] = _new_class(name)
+        return _classes[name]
+
+
+_making = threading.RLock()
+_classes: dict[str, Any] = {}
+
+
+def _new_class(name: str) -> Any:
     _, word, has = (*name.split("_"), "RLX")[:3]
     own = "".join(sorted(set(word) - set(LETTERS)))
     base: Any = namedtuple(name, list(own))  # type: ignore[misc]  # its letters are known only now

@@ -30,7 +30,7 @@ def check_parts(sampler: Sampler) -> None:
             f"integrator={sampler.integrator!r} has U, which is solved for kinetics=Gaussian() with thermostat=None; "
             "give these, or a word with A and O"
         )
-    if sampler._n_normals > 1 and sampler.sigma_theta > 0.0:
+    if sampler._n_normals > 1 and sampler.sigma_theta > 0.0 and not isinstance(sampler.kinetics, Overdamped):
         raise ValueError(
             f"integrator={sampler.integrator!r} takes two normals for each momentum, and sigma_theta={sampler.sigma_theta:g} "
             "would need a third; give sigma_theta=0, or a word with one of N, O such as 'BAOAB'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -100,8 +101,27 @@ def test_words_that_do_not_go_with_a_sampler_are_refused():
         Splitting("BAOAB", W=Turn(0.1))
 
 
+def test_threads_that_ask_for_a_word_at_once_get_one_class():
+    words = ["AFABNFAA", "OAABAAO", "FFABNAFF", "OABAOBO"[:5]]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda i: type(Splitting(words[i % len(words)])), range(64)))
+    assert len(set(found)) == len(set(words))
+
+
+def test_overdamped_dynamics_take_any_word():
+    model = sg.models.Gaussian(np.zeros(2), 1.0)
+    options = {"draws": 10, "chains": 2, "seed": 1, "progress": False, "warn": False}
+    found = [sg.sample(model, sg.SGLD(0.1, integrator=word), **options).draws for word in ("BAOAB", "UBU", "BOAOB")]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
 def test_a_word_survives_a_pickle_and_another_process_finds_its_class():
-    for integrator in (Splitting("BOAOB"), form_for(Splitting("BOAOB"), False, False, True), Splitting("BAWOWAB", W=Turn(0.3))):
+    for integrator in (
+        Splitting("BOAOB"),
+        form_for(Splitting("BOAOB"), False, False, True),
+        Splitting("BAWOWAB", W=Turn(0.3)),
+    ):
         again = pickle.loads(pickle.dumps(integrator))
         assert again == integrator
         assert type(again) is type(integrator)
