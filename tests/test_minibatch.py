@@ -28,7 +28,7 @@ from sgmcmc.minibatch import (
     row_buffer,
 )
 from sgmcmc.rng import stream
-from sgmcmc.run import scheduler
+from sgmcmc.run import job, scheduler
 from sgmcmc.run.loop_python import choose_rows
 
 LIMIT = 1e-6
@@ -200,8 +200,8 @@ class Recorder:
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_a_run_asks_for_these_rows_whatever_the_chunks_and_chains(kind, monkeypatch):
     expected = {chain: rows_of_steps(KINDS[kind](4), 22, range(30), seed=9, chain=chain) for chain in range(3)}
-    for seconds in (scheduler.CHUNK_SECONDS, 1e-12):
-        monkeypatch.setattr(scheduler, "CHUNK_SECONDS", seconds)
+    for seconds in (job.CHUNK_SECONDS, 1e-12):
+        monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", seconds)
         recorder = Recorder()
         function = lambda theta, data, rows, r=recorder: r(theta, data, rows)  # noqa: E731
         model = sg.Potential(function, dim=3, data=np.zeros((22, 1)), additive=False)

@@ -8,7 +8,6 @@ from scipy.stats import kstest
 
 import sgmcmc as sg
 from sgmcmc import rng
-from sgmcmc.run import scheduler
 from sgmcmc.testing import random_battery, streams
 from sgmcmc.testing.problems import linear
 from sgmcmc.testing.under_test import standard_subjects
@@ -150,7 +149,7 @@ def short_run(**options):
 @pytest.mark.parametrize("seconds", [1e-9, 1e-4, 10.0])
 def test_draws_do_not_depend_on_the_length_of_chunks(monkeypatch, seconds):
     whole = short_run(threads=1)
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", seconds)
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", seconds)
     assert np.array_equal(short_run(threads=1), whole)
     assert np.array_equal(short_run(threads=3), whole)
 

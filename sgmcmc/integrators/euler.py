@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from sgmcmc import thermostats
+import sgmcmc.thermostats as thermostats
 from sgmcmc.compiler.open_functions import implements, open_function
 from sgmcmc.compiler.precision import zero
 from sgmcmc.integrators.preconditioning import at

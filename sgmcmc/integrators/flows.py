@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 
-from sgmcmc import thermostats
+import sgmcmc.thermostats as thermostats
 from sgmcmc.compiler.open_functions import LOOP, implements, loop, open_function
 from sgmcmc.compiler.precision import like, zero
 from sgmcmc.elementary import expm1

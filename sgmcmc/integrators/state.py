@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sgmcmc import thermostats
+import sgmcmc.thermostats as thermostats
 from sgmcmc.compiler.open_functions import LOOP, implements, leaf, open_function
 
 __all__ = [

@@ -16,7 +16,7 @@ import linecache
 from collections.abc import Callable
 from typing import Any
 
-from sgmcmc import thermostats
+import sgmcmc.thermostats as thermostats
 from sgmcmc.compiler.open_functions import LOOP, open_function
 from sgmcmc.compiler.precision import like, zero
 from sgmcmc.integrators import flows as _flows

@@ -22,7 +22,7 @@ import numpy as np
 
 __all__ = ["cases", "compile_all", "compile_into", "sampler_of"]
 
-PRESETS = ("SGMGTD", "SGNHT", "SGHMC", "SGLD")  # SGMGT has the kernel of SGMGT-D: its noise on θ and ξ is a number, 0
+PRESETS = ("SGMGTD", "SGMGT", "SGNHT", "SGHMC", "SGLD")
 KINDS = (
     ("logistic regression", "float64"),
     ("logistic regression", "float32"),

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol
 
-from sgmcmc.run.job import CHUNK_SECONDS, Chain, Job
+from sgmcmc.run import job as jobs
+from sgmcmc.run.job import Chain, Job
 from sgmcmc.run.loop_compiled import Buffers
 from sgmcmc.run.opening import open_run
 from sgmcmc.threads import borrowed_pool
@@ -65,7 +66,7 @@ def _open(
     if not all(task.is_quick for task in tasks):
         return
     begin = time.perf_counter()
-    end = begin + OPENING * CHUNK_SECONDS
+    end = begin + OPENING * jobs.CHUNK_SECONDS
     for task in tasks:  # more tasks than threads take turns, in the shortest chunks
         task.opens_until = begin if len(tasks) > threads > 1 else end
     steps = open_run(tasks, threads, end)
@@ -168,7 +169,7 @@ class Task:
 
     def launch(self, pool: ThreadPoolExecutor) -> Future[Any]:
         """Start a chunk, or a few."""
-        return pool.submit(self.stretch, time.perf_counter() + CHUNK_SECONDS / 8)
+        return pool.submit(self.stretch, time.perf_counter() + jobs.CHUNK_SECONDS / 8)
 
     def receive(self, future: Future[Any]) -> int:
         """A chunk is done. Returns the number of steps."""
@@ -177,9 +178,9 @@ class Task:
     def next_count(self, count: int, seconds: float) -> None:
         """Set the length of the next chunk from the time that `count` steps took."""
         self.steps_done += count
-        wanted = CHUNK_SECONDS
+        wanted = jobs.CHUNK_SECONDS
         if self.opens_until is not None:
-            wanted = min(wanted, max(TURN * CHUNK_SECONDS, self.opens_until - time.perf_counter()))
+            wanted = min(wanted, max(TURN * jobs.CHUNK_SECONDS, self.opens_until - time.perf_counter()))
         self.count = max(1, min(int(count * wanted / max(seconds, 1e-9)), self.growth * self.count, 1 << 20))
 
     def finish(self) -> None:

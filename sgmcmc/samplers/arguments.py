@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sgmcmc import checks
+from sgmcmc.integrators import Splitting
 from sgmcmc.integrators.preconditioning import DiagonalScale, MatrixScale, at
 
 __all__ = [
+    "as_word",
     "checked_scale",
     "contiguous_array",
     "in_precision",
@@ -66,6 +68,16 @@ def part_or_default(name: str, value: Any, default: Any) -> Any:
             f"{name}={checks.show(value)} is not a part; give a value of sgmcmc.{home}, or a NamedTuple of your own"
         )
     return value
+
+
+def as_word(integrator: Any) -> Any:
+    """An integrator that is given as a word of flows, or whatever else was given."""
+    if not isinstance(integrator, str):
+        return integrator
+    try:
+        return Splitting(integrator)
+    except ValueError as error:
+        raise ValueError(str(error).replace("word=", "integrator=", 1)) from None
 
 
 def checked_scale(value: Any) -> Any:

@@ -22,7 +22,7 @@ def check_parts(sampler: Sampler) -> None:
     if not isinstance(sampler.kinetics, Overdamped):
         for function in (energy, velocity, curvature):
             function.require(sampler.kinetics)
-    for function in (n_variables, friction, drive, relax, resample):
+    for function in (friction, drive, relax, resample, n_variables):
         function.require(sampler.thermostat)
     advance.require(sampler.integrator, sampler.kinetics)
     if "U" in getattr(sampler.integrator, "word", "") and not joint_flow.has(sampler.kinetics, sampler.thermostat):

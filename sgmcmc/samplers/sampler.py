@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from sgmcmc import checks
-from sgmcmc.integrators import BAOAB, Splitting, SymmetricSplitting
+from sgmcmc.integrators import BAOAB, SymmetricSplitting
 from sgmcmc.integrators.flows import is_exact
 from sgmcmc.integrators.preconditioning import at
 from sgmcmc.integrators.splitting import form_for
@@ -34,6 +34,7 @@ from sgmcmc.kinetics import (
     with_momentum_law,
 )
 from sgmcmc.samplers.arguments import (
+    as_word,
     checked_scale,
     in_precision,
     is_same,
@@ -112,8 +113,7 @@ class Sampler(AskAndTell):
         self._set("kinetics", part_or_default("kinetics", self.kinetics, Overdamped()))
         self._set("thermostat", part_or_default("thermostat", self.thermostat, FixedFriction()))
         default = BAOAB() if isinstance(self.kinetics, Overdamped) or is_exact(self.kinetics) else SymmetricSplitting()
-        given = Splitting(self.integrator) if isinstance(self.integrator, str) else self.integrator
-        self._set("integrator", part_or_default("integrator", given, default))
+        self._set("integrator", part_or_default("integrator", as_word(self.integrator), default))
         for name in ("sigma_theta", "sigma_p", "sigma_xi", "noise_estimate"):
             self._set(name, checks.number(name, getattr(self, name), 0.0, 1e300))
         self._set("temperature", checks.number("temperature", self.temperature, 0.0, 1e300, open_low=True))

@@ -14,7 +14,6 @@ import sgmcmc as sg
 from sgmcmc.bias.coordinates import TOLERANCE, intervals, worst_coordinate
 from sgmcmc.bias.quantiles import student_quantile
 from sgmcmc.integrators import threaded as spread
-from sgmcmc.run import scheduler
 from sgmcmc.run.coordinate_temperatures import MEASURED, NOTHING, ORIGIN, tracked_coordinates
 from sgmcmc.run.plan import make_plan, segments_for
 from sgmcmc.schedules import Constant, Cyclical
@@ -87,7 +86,7 @@ def test_neither_threads_nor_chunks_nor_executors_nor_checkpoints_change_a_bit(m
     same(one, sg.sample(model, sampler, threads=3, **run))
     with ThreadPoolExecutor(2) as executor:
         same(one, sg.sample(model, sampler, executor=executor, **run))
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # a step at a time
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 1e-12)  # a step at a time
     same(one, sg.sample(model, sampler, threads=2, **run))
     same(one, _stopped_and_resumed(model, sampler, tmp_path / "run.npz", run))
 
@@ -115,7 +114,7 @@ def _without_watch(path):
 
 @pytest.mark.parametrize("d", [3, 20])
 def test_a_checkpoint_of_an_older_version_is_gone_on_from(d, tmp_path, monkeypatch):
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 1e-12)
     run = {"draws": 60, "warmup": 10, "chains": 4, "threads": 1} | QUIET
     one = sg.sample(gaussian(d), sg.SGNHT(0.2), **run)
     other = _stopped_and_resumed(gaussian(d), sg.SGNHT(0.2), tmp_path / "run.npz", run, _without_watch)

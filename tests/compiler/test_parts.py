@@ -57,7 +57,7 @@ def files(folder, start):
 
 def test_a_kernel_around_another_gradient_compiles_few_parts_and_draws_the_same(tmp_path):
     draws, first, _, _ = run(tmp_path / "one")
-    assert first > 100
+    assert first > 60
     other, new, _, hits = run(tmp_path / "one", "2.0")
     assert (hits, new < 0.15 * first) == (0, True)
     assert run(tmp_path / "two", "2.0")[0] == other != draws  # without parts: the same bits
@@ -71,7 +71,7 @@ def test_a_kernel_around_another_gradient_compiles_few_parts_and_draws_the_same(
 def test_a_part_that_is_missing_or_broken_is_compiled_again(tmp_path):
     draws, first, _, _ = run(tmp_path)
     parts = sorted(files(tmp_path, "part"))
-    assert len(parts) > 80
+    assert len(parts) > 60
     for path in files(tmp_path, "run_chunk"):
         path.unlink()
     for number, path in enumerate(parts):

@@ -456,7 +456,7 @@ sg.implements(friction, OnlyFriction)(lambda thermostat, sigma_p, xi, i: sigma_p
         ),
         (
             lambda: sg.Sampler(0.1, thermostat=OnlyFriction()),
-            "drift has no implementation for OnlyFriction; give one with",
+            "drive has no implementation for OnlyFriction; give one with",
         ),
         (
             lambda: sg.Sampler(0.1, integrator=Bare()),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.integrators import BAOAB, Splitting, SymmetricSplitting, flow
+from sgmcmc.integrators import BAOAB, Splitting, SymmetricSplitting, flow, step_of_word
 from sgmcmc.integrators.splitting import form_for
 from sgmcmc.integrators.words import cycle_of
 from sgmcmc.kinetics import Gaussian, MonomialGamma, Relativistic
@@ -261,3 +262,34 @@ def test_a_flow_of_ones_own_runs_compiled_and_in_python_with_the_same_bits():
 
 def test_the_wrong_twin_is_seen():
     assert abs(variances(Stretch(1.0)).draws[..., 0].var() - 1.0) > 0.1
+
+
+# ---- fused loops are the words that they stand for -----------------------------------------------------------------------
+
+
+FUSED = {
+    "A O A": sg.SGHMC(0.1, 1.3),
+    "A O A, thermostat": sg.SGNHT(0.1, 1.3, 0.7),
+    "F A F": sg.SGMGTD(0.1, 1.0, center="fixed", resample_momentum=5, resample_thermostat=7),
+}
+
+
+PLAIN = {"BAOAB": "AAOAAB", "BNFAFNB": "FFAFFBN"}  # the same cycles by words of their own: kernels are kept by the word
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_fused_loops_take_the_step_of_their_letters(name, monkeypatch):
+    sampler = FUSED[name]
+    word = sampler.integrator.word
+    assert cycle_of(PLAIN[word]) == cycle_of(word)
+    monkeypatch.setattr(step_of_word, "PEEPHOLES", {})
+    plain = replace(sampler, integrator=Splitting(PLAIN[word]))
+    assert "fused" in sampler.dynamics(3).integrator.source
+    assert "fused" not in plain.dynamics(3).integrator.source
+    rng = np.random.default_rng(2)
+    one, two = sampler.init(np.ones(40), seed=3), plain.init(np.ones(40), seed=3)
+    for _ in range(20):
+        gradient = rng.normal(size=40)
+        one, two = sampler.step(one, gradient), plain.step(two, gradient)
+    np.testing.assert_allclose(one.theta, two.theta, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(one.p, two.p, rtol=1e-11, atol=1e-13)

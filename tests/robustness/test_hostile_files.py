@@ -224,7 +224,7 @@ def test_draws_behind_those_that_were_saved_may_be_torn(original, tmp_path, monk
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 1e-12)
     monkeypatch.setattr(scheduler, "wait", wait)
     part = run(tmp_path)
     assert 0 < part.n_draws < 20

@@ -182,7 +182,7 @@ def test_chunks_are_data_of_a_python_gradient_and_blocks_read_few_of_them():
 def test_the_digest_of_a_long_file_reads_parts_of_it(tmp_path, monkeypatch):
     from sgmcmc.run import identity
 
-    monkeypatch.setattr(identity, "STRETCH", 16)
+    monkeypatch.setattr(identity, "BLOCK", 16)
     long = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float64, (100_000,))
     first = digest_of(long)
     assert "stretches" in first

@@ -77,7 +77,7 @@ def kills(monkeypatch):
         seen["polls"] += 1
         return seen["polls"] % 3 == 0
 
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 1e-12)
     monkeypatch.setattr(scheduler, "wait", wait)
     monkeypatch.setattr(checkpoints.Checkpoint, "due", due)
     return lambda n: seen.update(left=n)
@@ -142,7 +142,7 @@ def test_ctrl_c_saves_and_gives_back_what_there_is(case, monkeypatch, tmp_path):
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 1e-12)
     monkeypatch.setattr(scheduler, "wait", wait)
     part = run(case, checkpoint=tmp_path / "run.npz")
     whole = run(case)

@@ -7,7 +7,7 @@ import pytest
 
 import sgmcmc as sg
 from sgmcmc.integrators import threaded as spread
-from sgmcmc.run import coordinate_sharding, loop_compiled, row_sharding, scheduler, sharding
+from sgmcmc.run import coordinate_sharding, loop_compiled, row_sharding, sharding
 
 DIM = spread.LONG + 3 * spread.PIECE + 777  # the last shard and the last block are not full
 MODEL = sg.models.Gaussian(np.zeros(DIM), np.linspace(0.5, 2.0, DIM))
@@ -53,7 +53,7 @@ def test_a_chain_is_the_same_bits_on_any_number_of_threads(name, dtype, made):
 def test_nor_does_it_depend_on_chunks_on_other_chains_or_on_pauses_of_sharding(monkeypatch, made):
     whole = run(2)
     np.testing.assert_array_equal(whole.draws[0], run(4, chains=2).draws[0])
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # a step at a time
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 1e-12)  # a step at a time
     same(whole, run(2))
     monkeypatch.setattr(sharding, "MIN_GAIN", 0.0)  # sharding is always found too slow
     same(whole, run(2))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import sgmcmc as sg
-from sgmcmc.run import scheduler
 from sgmcmc.run.checkpoint import FORMAT, VERSION, load
 from sgmcmc.trace import archive
 
@@ -24,7 +23,7 @@ def run(seed=1, **options):
 @pytest.fixture
 def step_by_step(monkeypatch):
     """Chunks of one step, all of them on threads of the pool."""
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 1e-12)
 
 
 def in_the_run():

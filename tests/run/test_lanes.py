@@ -201,9 +201,8 @@ def test_who_is_packed_does_not_depend_on_the_number_of_chains():
 
 
 def test_a_run_in_several_chunks_is_compiled_for_once(monkeypatch):
-    from sgmcmc.run import scheduler
 
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # chunks of one step
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 1e-12)  # chunks of one step
     before = len(loop_lanes.run_lanes.signatures)
     sg.sample(sg.models.FiveWell(), sg.SGLD(0.0123), 7, warmup=2, chains=3, progress=False, seed=1, clip_gradient=50.0)
     several = len(loop_lanes.run_lanes.signatures)

@@ -156,7 +156,7 @@ def test_a_short_run_does_not_wait_for_another_thread(monkeypatch):
 
     run(chains=1)  # compiled
     monkeypatch.setattr(scheduler, "wait", never)
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 60.0)  # however slow the machine is
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 60.0)  # however slow the machine is
     assert run(chains=1).draws.shape == (1, 3000, 20)
 
 

@@ -73,7 +73,7 @@ def test_draws_do_not_depend_on_the_number_of_threads(sampler):
 @both
 def test_draws_do_not_depend_on_the_length_of_chunks(sampler, monkeypatch):
     whole = run(sampler, draws=300)
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # chunks of one step
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 1e-12)  # chunks of one step
     pieces = run(sampler, draws=300)
     same(whole, pieces)
     np.testing.assert_allclose(pieces.kinetic_temperature, whole.kinetic_temperature, rtol=1e-12)
@@ -500,7 +500,7 @@ def test_an_interruption_between_chunks_gives_back_the_draws_so_far(least, threa
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # chunks of one step
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 1e-12)  # chunks of one step
     monkeypatch.setattr(scheduler.Task, "__init__", seen)
     monkeypatch.setattr(scheduler, "wait", wait)
     trace = run(draws=400, threads=threads)
@@ -513,7 +513,7 @@ def test_an_interruption_in_the_warmup_gives_back_no_draws(monkeypatch):
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)  # one step, and a report
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 1e-12)  # one step, and a report
     monkeypatch.setattr(scheduler, "wait", wait)
     trace = run(warmup=1000)
     assert trace.info["interrupted"]
@@ -532,7 +532,7 @@ def test_an_interruption_within_a_python_gradient_gives_back_the_draws_so_far(st
         return returning(theta)
 
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-3)
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 1e-3)
     try:
         trace = run(model=sg.Potential(gradient, dim=3), draws=400)
     finally:

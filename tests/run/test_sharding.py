@@ -11,7 +11,7 @@ import sgmcmc as sg
 from sgmcmc.compiler.intrinsics import give_signal, read_signal, yield_address
 from sgmcmc.kernels import kernel
 from sgmcmc.potentials import add_gradient, estimate
-from sgmcmc.run import loop_compiled, row_sharding, scheduler, sharding
+from sgmcmc.run import loop_compiled, row_sharding, sharding
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3000, 40))
@@ -49,7 +49,7 @@ def test_nor_on_the_length_of_chunks_or_on_other_chains(monkeypatch, made):
     np.testing.assert_array_equal(whole.draws[0], run(4, chains=2).draws[0])
     np.testing.assert_array_equal(whole.draws[0], run(2, chains=3).draws[0])
     assert made == [2, 2, 2]  # one chain; two chains with two threads each; three chains take turns
-    monkeypatch.setattr(scheduler, "CHUNK_SECONDS", 1e-12)
+    monkeypatch.setattr("sgmcmc.run.job.CHUNK_SECONDS", 1e-12)
     np.testing.assert_array_equal(whole.draws, run(2).draws)
 
 

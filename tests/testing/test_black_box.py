@@ -118,5 +118,6 @@ def test_what_the_user_hands_in_place_does_not_change_the_start():
 
 
 def test_the_example_in_the_docstring_runs():
-    assert doctest.testmod(black_box).attempted > 5
-    assert doctest.testmod(black_box).failed == 0
+    found = doctest.testmod(black_box, extraglobs={"np": np, "sg": sg})
+    assert found.attempted > 5
+    assert found.failed == 0
