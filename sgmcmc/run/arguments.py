@@ -68,12 +68,18 @@ def as_settings(model: Any, sampler: Any, init: Any, given: dict[str, Any]) -> S
 
 
 CHAIN = 500  # bytes of a chain beside its numbers
+PLAN = 24  # bytes that a draw takes in the plan of a run, while it is made
 STATE = 5  # numbers per coordinate of every chain: θ, p, ξ, the origin, a draw
 
 
 def _check_chains(settings: Settings) -> None:
     """Refuse chains whose states do not fit in memory: to find out by making them may take hours."""
     there = _physical_memory()
+    if there is not None and PLAN * settings.draws > there:
+        raise ValueError(
+            f"draws={settings.draws} need {PLAN * settings.draws / 2**30:.3g} GiB for the numbers of their steps alone, and "
+            f"this machine has {there / 2**30:.3g}; ask for fewer draws, with a larger thin"
+        )
     needed = settings.chains * (CHAIN + STATE * settings.dim * np.dtype(settings.dtype).itemsize)
     if there is not None and needed > there:
         raise ValueError(

@@ -602,3 +602,8 @@ def test_an_error_in_the_gradient_is_passed_on():
 
     with pytest.raises(RuntimeError, match="no such file"):
         run(model=sg.Potential(gradient, dim=3))
+
+
+def test_more_draws_than_a_plan_can_hold_are_refused_before_memory_is_taken():
+    with pytest.raises(ValueError, match=r"draws=2147483648000 need .* GiB for the numbers of their steps alone"):
+        sg.sample(sg.models.Gaussian(np.zeros(2), 1.0), sg.SGLD(0.1), 2**31 * 1000, keep="moments", progress=False)
