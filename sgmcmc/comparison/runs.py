@@ -67,7 +67,7 @@ Told = Callable[[float], None]  # is told by how much of the run there is more; 
 
 def run_task(task: Task, setting: Setting, told: Told | None = None) -> Outcome:
     """The run; whatever goes wrong in it is in the status, so that one sampler does not take the others along."""
-    told = _nobody if told is None else told
+    told = _untold if told is None else told
     try:
         if setting.budget.seconds is not None:
             return _by_clock(task, setting, setting.budget.seconds, told)
@@ -80,7 +80,7 @@ def run_task(task: Task, setting: Setting, told: Told | None = None) -> Outcome:
         return Outcome(task.name, task.seed, f"failed: {type(error).__name__}: {' '.join(str(error).split())}")
 
 
-def _nobody(share: float) -> None:
+def _untold(share: float) -> None:
     pass
 
 

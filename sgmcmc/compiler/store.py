@@ -163,7 +163,7 @@ def prune(own: Path) -> None:
 
 
 def remove() -> int:
-    """Take away all that is kept of this user; gives back how many files there were."""
+    """Take away all that is kept of this user. Returns how many files there were."""
     files = [path for path in folder().glob("*") if path.suffix in (".nbc", ".tmp")]
     for path in files:
         path.unlink(missing_ok=True)

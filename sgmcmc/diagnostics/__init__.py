@@ -1,6 +1,6 @@
 """Diagnostics of convergence: how many independent draws a run is worth, and whether its chains agree.
 
-Every function takes the draws of one parameter as an array (chain, draw) and gives back float64, NaN where the quantity
+Every function takes the draws of one parameter as an array (chain, draw) and returns float64, NaN where the quantity
 is undefined: fewer than four draws per chain, draws that never move, a draw that is not finite. None of them warns.
 
 Effective sample sizes, Monte Carlo errors and intervals are those of ArviZ (Vehtari et al. 2021, Bayesian Analysis 16).

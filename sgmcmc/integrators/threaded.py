@@ -50,7 +50,7 @@ def update_spread(
     h: Any,
     threads: int,
 ) -> Any:
-    """One step of a long vector, in place, on so many threads; gives back Σ p K'(p)."""
+    """One step of a long vector, in place, on so many threads. Returns Σ p K'(p)."""
     dim, dtype = state.theta.size, state.theta.dtype
     virials = np.zeros(-(-dim // PIECE), dtype)
 

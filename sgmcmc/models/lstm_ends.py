@@ -145,7 +145,7 @@ def keep_larger(lanes, z, bias):
 
 @loop(inline=True)
 def shift(z, bias, lanes):
-    """z += bias; gives back the largest, lane by lane: a single running maximum is not vectorised, and takes thrice as long."""
+    """z += bias. Returns the largest, lane by lane: a single running maximum is not vectorised, and takes thrice as long."""
     width = lanes.size
     for j in range(width):
         lanes[j] = z[0] + bias[0]

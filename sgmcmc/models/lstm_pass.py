@@ -182,7 +182,7 @@ class Pass:
         return slopes
 
     def _weights(self, out: dict[str, Array], layer: int) -> Array:
-        """The gradient of the recurrent weights and the bias; gives back the slopes of the pre-activations, as rows."""
+        """The gradient of the recurrent weights and the bias. Returns the slopes of the pre-activations, as rows."""
         units = out[f"recurrent_{layer}"].shape[0]
         gates = self._rows(f"gates_{layer}", 4 * units)
         h = self.take(f"h_{layer}", self.steps + 1, self.width, units)[:-1].reshape(-1, units)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import sgmcmc as sg
+from sgmcmc.compiler.precision import like
 from sgmcmc.integrators import flow
 from sgmcmc.integrators.preconditioning import at
 from sgmcmc.minibatch import choose, variance_share
@@ -46,7 +47,7 @@ def _(thermostat, dim):
 
 @sg.implements(sharers, PerGroup)
 def _(thermostat, dim):
-    return thermostat.gamma / thermostat.gamma * thermostat.size
+    return like(thermostat.gamma, thermostat.size)
 
 
 @sg.implements(friction, PerGroup)
