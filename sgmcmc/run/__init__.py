@@ -1,1 +1,1 @@
-"""A run from its arguments to the trace: what was asked for, where chains start, what is kept, checkpoints, other machines."""
+"""A run from its arguments to the trace: plan, starts, scheduler, chain loops, outputs, checkpoints, executors."""

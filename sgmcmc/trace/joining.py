@@ -91,7 +91,7 @@ def _info(traces: Sequence[Trace]) -> dict[str, Any]:
 def _by_coordinate(traces: list[CoordinateTemperatures | None], times: Array) -> CoordinateTemperatures | None:
     """The segments of all traces, pooled into at most 64 of about the same length; None if a trace lacks them.
 
-    A single chain has none, either: its centre is the mean over the rest of its own trace, which is too near in a short one.
+    A single chain has none, either: its centre is the mean over the rest of its own trace, which makes a short one cold.
     """
     values, lengths = list[Array](), list[Array]()
     for trace, time in zip(traces, times, strict=True):
